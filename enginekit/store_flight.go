@@ -41,26 +41,35 @@ func (e *StoreEngine) fly(asks []*question) {
 func (e *StoreEngine) attempt(asks []*question) (again []*question) {
 	ctx, cancel := context.WithTimeout(context.Background(), e.options.Timeout)
 	defer cancel()
-	asks, rows := e.staying(asks)
+	asks, rows := e.staying(asks, inFlight)
 	if len(asks) == 0 {
 		return nil
 	}
 	if e.locker != nil && slices.ContainsFunc(rows, func(r *row) bool { return r.conflicts >= e.options.Conflicts }) {
+		if asks, rows = e.staying(asks, sent); len(asks) == 0 {
+			return nil
+		}
 		return e.lock(ctx, asks, rows)
 	}
 	now, known := e.now()
 	if !known || slices.ContainsFunc(rows, func(r *row) bool { return r.stale }) {
-		if err := e.load(ctx, rows); err != nil {
+		if err := e.load(ctx, rows); errors.Is(err, ErrConflict) {
+			return asks
+		} else if err != nil {
 			e.fail(asks, err, weir.CountedNo)
 			return nil
 		}
 		now, _ = e.now()
 	}
-	return e.settle(ctx, now, decide(asks, rows, now), asks)
+	if asks, rows = e.staying(asks, sent); len(asks) == 0 {
+		return nil
+	}
+	return e.settle(ctx, now, decide(asks, rows, now))
 }
 
-// staying returns the asks whose callers still wait, and their rows in the order of their keys. It frees the other rows.
-func (e *StoreEngine) staying(asks []*question) (_ []*question, rows []*row) {
+// staying returns the asks whose callers still wait, and their rows in the order of their keys. It frees the other rows. The asks
+// are marked before they are decided, because a decision that is sent includes all of them.
+func (e *StoreEngine) staying(asks []*question, to place) (_ []*question, rows []*row) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all := rowsOf(asks)
@@ -69,16 +78,19 @@ func (e *StoreEngine) staying(asks []*question) (_ []*question, rows []*row) {
 	if len(rows) < len(all) {
 		e.release(slices.DeleteFunc(all, func(r *row) bool { return slices.Contains(rows, r) }))
 	}
+	for _, a := range asks {
+		a.place = to
+	}
 	return asks, rows
 }
 
-// sending marks asks before something of them is sent, or after it certainly was not made.
-func (e *StoreEngine) sending(asks []*question, to place) {
+// unsent marks asks of which certainly nothing was made.
+func (e *StoreEngine) unsent(asks []*question) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, a := range asks {
 		if a.place != left {
-			a.place = to
+			a.place = inFlight
 		}
 	}
 }
@@ -175,7 +187,7 @@ func (g *group) proven() bool {
 }
 
 // settle makes the changes of groups. It answers the asks of those that were made, and returns the others.
-func (e *StoreEngine) settle(ctx context.Context, now int64, groups []*group, asks []*question) (again []*question) {
+func (e *StoreEngine) settle(ctx context.Context, now int64, groups []*group) (again []*question) {
 	var open []*group
 	written := false
 	for _, g := range groups {
@@ -208,6 +220,9 @@ func (e *StoreEngine) confirm(ctx context.Context, groups []*group) (again []*qu
 	for _, r := range rows {
 		versions = append(versions, r.version)
 	}
+	for _, g := range groups {
+		e.unsent(g.asks)
+	}
 	err := e.load(ctx, rows)
 	for _, g := range groups {
 		same := true
@@ -216,6 +231,8 @@ func (e *StoreEngine) confirm(ctx context.Context, groups []*group) (again []*qu
 			rows, versions = rows[1:], versions[1:]
 		}
 		switch {
+		case errors.Is(err, ErrConflict):
+			again = append(again, g.asks...)
 		case err != nil:
 			e.fail(g.asks, err, weir.CountedNo)
 		case same:
@@ -230,18 +247,15 @@ func (e *StoreEngine) confirm(ctx context.Context, groups []*group) (again []*qu
 // swap makes the changes of groups.
 func (e *StoreEngine) swap(ctx context.Context, at int64, groups []*group) (again []*question) {
 	changes := make([]Change, len(groups))
-	var asks []*question
 	for i, g := range groups {
 		slices.SortFunc(g.rows, func(a, b *row) int { return strings.Compare(a.key, b.key) })
 		for _, r := range g.rows {
 			changes[i].Writes = append(changes[i].Writes, r.write())
 		}
-		asks = append(asks, g.asks...)
 	}
 	if e.options.Clock != nil {
 		at = math.MinInt64
 	}
-	e.sending(asks, sent)
 	now, err := e.store.Swap(ctx, at, changes)
 	switch {
 	case errors.Is(err, ErrConflict):
@@ -252,12 +266,12 @@ func (e *StoreEngine) swap(ctx context.Context, at int64, groups []*group) (agai
 		e.tell(now)
 	}
 	for i, g := range groups {
-		if changes[i].Done || made(changes[i].Writes) {
+		if err == nil && (changes[i].Done || made(changes[i].Writes)) {
 			e.wrote(g, changes[i].Writes)
 			continue
 		}
 		g.refused(changes[i].Writes, err == nil && now < at)
-		e.sending(g.asks, inFlight)
+		e.unsent(g.asks)
 		again = append(again, g.asks...)
 	}
 	return again
@@ -293,7 +307,6 @@ func (g *group) refused(writes []Write, early bool) {
 func (e *StoreEngine) lock(ctx context.Context, asks []*question, rows []*row) (again []*question) {
 	all := &group{rows: rows, asks: asks}
 	var written []Write
-	e.sending(asks, sent)
 	err := e.locker.Lock(ctx, keysOf(rows), func(found []Row, now int64) (writes []Write) {
 		e.tell(now)
 		now, _ = e.now()
@@ -312,7 +325,7 @@ func (e *StoreEngine) lock(ctx context.Context, asks []*question, rows []*row) (
 	})
 	switch {
 	case errors.Is(err, ErrConflict):
-		e.sending(asks, inFlight)
+		e.unsent(asks)
 		return asks
 	case err != nil:
 		e.lost([]*group{all}, []Change{{Writes: written}}, err)

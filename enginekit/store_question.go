@@ -89,12 +89,15 @@ func (a *question) run(now int64) {
 		}
 	}
 	if wrote && a.identity != "" {
-		a.rows[0].put(saved{a.identity, algorithm.AddSaturating(now, remembered), a.numbers()}, now)
+		a.rows[0].remember(saved{a.identity, algorithm.AddSaturating(now, remembered), a.numbers()}, now)
 	}
 }
 
-// remembered is how long a decision with an identity is recognised.
-const remembered = int64(time.Minute)
+// A decision with an identity is recognised for a minute, if it is among the last of its row: each decision writes all of them.
+const (
+	remembered     = int64(time.Minute)
+	mostRemembered = 1024
+)
 
 // recalls gives a decision that was made before its first answer.
 func (a *question) recalls(now int64) bool {
@@ -136,7 +139,7 @@ func one(b bool) int64 {
 func (a *question) identify(c *weir.Call) {
 	if c.Identity != "" && (a.call.Op == weir.OpTake || a.call.Op == weir.OpRecord) {
 		sum := fingerprint(c)
-		a.identity = "\x00" + string(sum[:16])
+		a.identity = identityPrefix + string(sum[:16])
 	}
 }
 

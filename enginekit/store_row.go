@@ -68,6 +68,22 @@ func (r *row) put(s saved, now int64) {
 	r.next = next
 }
 
+// identityPrefix begins the names of decisions. That of a line begins otherwise, and those of limits have no such byte.
+const identityPrefix = "\x00i"
+
+// remember puts a decision, and forgets the oldest one if there are too many.
+func (r *row) remember(s saved, now int64) {
+	known := 0
+	for i := len(r.next) - 1; i >= 0 && known < mostRemembered; i-- {
+		if strings.HasPrefix(r.next[i].name, identityPrefix) {
+			if known++; known == mostRemembered {
+				r.put(saved{name: r.next[i].name}, now)
+			}
+		}
+	}
+	r.put(s, now)
+}
+
 // set takes in a row of the store.
 func (r *row) set(found Row) {
 	states, ok := decodeRow(found.State)

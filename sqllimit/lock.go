@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"math"
 	"time"
 
@@ -40,14 +41,28 @@ type asker interface {
 // Load reads rows without a lock.
 func (t *table) Load(ctx context.Context, keys []string) ([]enginekit.Row, int64, error) {
 	rows, _, now, err := t.read(ctx, t.db, keys, "")
+	if errors.Is(err, errEmptied) {
+		if err = t.restore(ctx); err == nil {
+			rows, _, now, err = t.read(ctx, t.db, keys, "")
+		}
+	}
 	if err != nil {
 		return nil, 0, t.fails(err, false)
 	}
 	return rows, now, nil
 }
 
-// read reads rows and the clock. The row without a name always exists, so there is always an answer. missing is the keys
-// that have no row.
+// errEmptied reports a table without its first row: somebody has deleted all rows, or a crash has emptied an unlogged table.
+var errEmptied = errors.New("the table is empty")
+
+// restore inserts the first row again.
+func (t *table) restore(ctx context.Context) error {
+	_, err := t.db.ExecContext(ctx, t.schema[len(t.schema)-1])
+	return err
+}
+
+// read reads rows and the clock. The clock comes with the row without a name, which every table has. missing is the keys that
+// have no row.
 func (t *table) read(ctx context.Context, db asker, keys []string, lock string) (rows []enginekit.Row, missing []string, now int64, err error) {
 	d, at := t.dialect, make(map[string]int, len(keys))
 	args := []any{[]byte{}}
@@ -65,7 +80,7 @@ func (t *table) read(ctx context.Context, db asker, keys []string, lock string) 
 		return nil, nil, 0, err
 	}
 	defer found.Close()
-	rows = make([]enginekit.Row, len(keys))
+	rows, first := make([]enginekit.Row, len(keys)), false
 	for found.Next() {
 		var name []byte
 		var row enginekit.Row
@@ -76,6 +91,7 @@ func (t *table) read(ctx context.Context, db asker, keys []string, lock string) 
 		if told != 0 {
 			now = told * 1000
 		}
+		first = first || len(name) == 0
 		if i, ok := at[string(name)]; ok {
 			rows[i] = row
 			delete(at, string(name))
@@ -84,13 +100,22 @@ func (t *table) read(ctx context.Context, db asker, keys []string, lock string) 
 	for _, i := range at {
 		missing = append(missing, keys[i])
 	}
-	return rows, missing, now, found.Err()
+	if err = found.Err(); err == nil && !first {
+		err = errEmptied
+	}
+	return rows, missing, now, err
 }
 
 // Lock decides in a transaction that locks the rows. A row cannot be locked before it exists, so an empty one is inserted
 // first.
 func (t *table) Lock(ctx context.Context, keys []string, decide func([]enginekit.Row, int64) []enginekit.Write) error {
 	missing, err := t.transact(ctx, keys, decide)
+	if errors.Is(err, errEmptied) {
+		if err = t.restore(ctx); err == nil {
+			return enginekit.ErrConflict
+		}
+		return t.fails(err, false)
+	}
 	if err == nil && len(missing) > 0 {
 		if err = t.reserve(ctx, missing); err == nil {
 			missing, err = t.transact(ctx, keys, decide)
@@ -104,14 +129,11 @@ func (t *table) Lock(ctx context.Context, keys []string, decide func([]enginekit
 
 // transact decides in a transaction, unless rows are missing that it could not lock.
 func (t *table) transact(ctx context.Context, keys []string, decide func([]enginekit.Row, int64) []enginekit.Write) (missing []string, err error) {
-	c, err := t.db.Conn(ctx)
+	c, err := t.begin(ctx)
 	if err != nil {
 		return nil, t.fails(err, false)
 	}
 	defer c.Close()
-	if _, err := c.ExecContext(ctx, t.dialect.begin); err != nil {
-		return nil, t.fails(err, false)
-	}
 	ended := false
 	defer func() {
 		if !ended {
@@ -137,6 +159,26 @@ func (t *table) transact(ctx context.Context, keys []string, decide func([]engin
 	}
 	ended = true
 	return nil, nil
+}
+
+// begin begins a transaction. The server may have ended a connection before it is used.
+func (t *table) begin(ctx context.Context) (c *sql.Conn, err error) {
+	for range badConnections {
+		if c, err = t.db.Conn(ctx); err != nil {
+			return nil, err
+		}
+		if _, err = c.ExecContext(ctx, t.dialect.begin); err == nil {
+			return c, nil
+		}
+		ended := errors.Is(err, driver.ErrBadConn) || unanswered(t.state(err))
+		if ended {
+			_ = c.Raw(func(any) error { return driver.ErrBadConn }) // closes it
+		}
+		if _ = c.Close(); !ended {
+			return nil, err
+		}
+	}
+	return nil, err
 }
 
 // rollbackWithin bounds a rollback, whose context may have ended.

@@ -75,9 +75,9 @@ func (t *table) Swap(ctx context.Context, at int64, changes []enginekit.Change) 
 	return now, nil
 }
 
-// badConnections bounds the connections that a swap tries after a driver has said that one was bad before it was used. If
+// badConnections bounds the connections that a call tries after a driver has said that one was bad before it was used. If
 // it was not, the swap finds the versions that it wrote.
-const badConnections = 4
+const badConnections = 16
 
 // swap makes changes on a connection.
 func (t *table) swap(ctx context.Context, c *sql.Conn, at int64, changes []enginekit.Change) (now int64, err error) {

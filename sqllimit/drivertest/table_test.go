@@ -96,3 +96,26 @@ func TestLongKeysHaveRowsOfTheirOwn(t *testing.T) {
 		}
 	})
 }
+
+// The rows of a table are deleted under a running engine: its keys are new, and the clock still decides.
+func TestDeletedRowsAreLikeNewKeys(t *testing.T) {
+	everyDatabase(t, func(t *testing.T, d database) {
+		db, table := d.open(t), newTable()
+		e := openEngine(t, db, d.dialect, sqllimit.Options{Table: table})
+		rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(5), Burst: 5})
+		for range 2 {
+			for i := range 7 {
+				d, err := e.Take(t.Context(), rule.For("k", 1))
+				if err != nil || d.Allowed != (i < 5) || d.RetryAfter > 12*time.Minute || d.ResetAfter > time.Hour {
+					t.Errorf("take %d: %+v and %v", i, d, err)
+				}
+			}
+			if _, err := db.Exec("DELETE FROM " + table); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := sqllimit.Open(t.Context(), db, d.dialect, sqllimit.Options{Table: table}); err != nil {
+			t.Errorf("a later process: %v", err)
+		}
+	})
+}

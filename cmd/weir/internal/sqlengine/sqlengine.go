@@ -129,8 +129,11 @@ func sqlite(s *source, u *url.URL) error {
 	if file == "" {
 		return errors.New("the URL of the database names no file; it is sqlite:FILE")
 	}
+	if query := u.Query(); file == ":memory:" || query.Get("mode") == "memory" {
+		return errors.New("each connection to a database in memory has one of its own; leave --engine out to keep limits in memory")
+	}
 	s.driver, s.dialect = "sqlite", sqllimit.SQLite
-	s.name = "file:" + file + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
+	s.name = "file:" + file + "?" + strings.TrimPrefix(u.RawQuery+"&", "&") + "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	return nil
 }
 

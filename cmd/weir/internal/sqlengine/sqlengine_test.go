@@ -11,6 +11,7 @@ func TestAURLNamesADatabase(t *testing.T) {
 		"mysql://u:p@h:1/d?tls=true":                            "mysql u:p@tcp(h:1)/d?tls=true",
 		"mariadb://u@/d?socket=/s":                              "mysql u@unix(/s)/d?",
 		"sqlite:weir.db":                                        "sqlite file:weir.db?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
+		"sqlite:weir.db?vfs=unix-dotfile&table=t":               "sqlite file:weir.db?vfs=unix-dotfile&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
 		"sqlite:///var/weir.db":                                 "sqlite file:/var/weir.db?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
 	} {
 		if !Names(where) {
@@ -35,6 +36,8 @@ func TestABadURLIsAnErrorWithoutItsPassword(t *testing.T) {
 		"postgres://u:secret@h/d?table=a-b":  "table",
 		"mysql://u:secret@/d":                "host",
 		"sqlite:":                            "file",
+		"sqlite::memory:":                    "memory",
+		"sqlite:x?mode=memory":               "memory",
 		"mysql://u:secret@h/d?table=a%20b.c": "table",
 	} {
 		err := Check(where)

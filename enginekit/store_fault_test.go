@@ -1,0 +1,111 @@
+package enginekit_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+)
+
+// A caller that leaves while its row is read was not counted, as it is told, and others of the row are decided.
+func TestACallerThatLeavesBeforeItsDecisionIsNotCounted(t *testing.T) {
+	for _, conflicts := range []int{0, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			store := slowStore{newMemoryStore(wallClock), time.Second}
+			e := enginekit.NewStore(slowLocker{store}, enginekit.StoreOptions{Conflicts: conflicts})
+			rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)})
+			left := make(chan error)
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+				defer cancel()
+				_, err := e.Take(ctx, rule.For("k", 1))
+				left <- err
+			}()
+			synctest.Wait()
+			d, err := e.Take(t.Context(), rule.For("k", 1))
+			if err != nil || !d.Allowed {
+				t.Errorf("a caller that stays: %+v and %v", d, err)
+			}
+			counted := weir.WasCounted(<-left)
+			d, err = e.Peek(t.Context(), rule.For("k", 0))
+			if used := 10 - d.Remaining; err != nil || counted == weir.CountedNo && used != 1 {
+				t.Errorf("conflicts %d: the caller that left was told %v, and %d units of 2 calls are used (%v)", conflicts, counted, used, err)
+			}
+		})
+	}
+}
+
+type slowLocker struct{ slowStore }
+
+func (s slowLocker) Lock(ctx context.Context, keys []string, decide func([]enginekit.Row, int64) []enginekit.Write) error {
+	time.Sleep(s.delay)
+	return lockingStore{s.memoryStore}.Lock(ctx, keys, decide)
+}
+
+// cheatingStore fails after it has said what it did, as a database does that finds a conflict at the commit.
+type cheatingStore struct {
+	*memoryStore
+	swaps, loads int // that still fail
+}
+
+func (s *cheatingStore) Swap(ctx context.Context, at int64, changes []enginekit.Change) (int64, error) {
+	if s.swaps--; s.swaps >= 0 {
+		for i := range changes {
+			changes[i].Done = true
+		}
+		return s.clock(), fmt.Errorf("commit: %w", enginekit.ErrConflict)
+	}
+	return s.memoryStore.Swap(ctx, at, changes)
+}
+
+func (s *cheatingStore) Load(ctx context.Context, keys []string) ([]enginekit.Row, int64, error) {
+	if s.loads--; s.loads >= 0 {
+		return nil, 0, fmt.Errorf("snapshot: %w", enginekit.ErrConflict)
+	}
+	return s.memoryStore.Load(ctx, keys)
+}
+
+func TestAConflictWritesNothingAndIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &cheatingStore{newMemoryStore(wallClock), 3, 3}
+		e := enginekit.NewStore(store, enginekit.StoreOptions{})
+		rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)})
+		if d, err := e.Take(t.Context(), rule.For("k", 1)); err != nil || !d.Allowed {
+			t.Errorf("got %+v and %v", d, err)
+		}
+		store.loads = 3
+		if d, err := enginekit.NewStore(store, enginekit.StoreOptions{}).Peek(t.Context(), rule.For("k", 1)); err != nil || d.Remaining != 9 {
+			t.Errorf("the store has %+v (%v), want 9 left", d, err)
+		}
+	})
+}
+
+// A row has a bounded number of identities, so that a hot key does not write megabytes with each decision.
+func TestARowKeepsABoundedNumberOfIdentities(t *testing.T) {
+	store := newMemoryStore(wallClock)
+	e := enginekit.NewStore(store, enginekit.StoreOptions{})
+	rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(100_000)})
+	take := func(i int) int64 {
+		a, err := e.Do(t.Context(), weir.Call{Op: weir.OpTake, Requests: []weir.Request{rule.For("k", 1)}, Identity: fmt.Sprint(i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Decision.Remaining
+	}
+	for i := range 1500 {
+		take(i)
+	}
+	if size := len(store.rows["r\x00k"].State); size > 64<<10 {
+		t.Errorf("the row has %d bytes", size)
+	}
+	if got := take(1499); got != 98_500 {
+		t.Errorf("the last identity: %d are left, want 98500", got)
+	}
+	if got := take(1499 - 1023); got != 98_500+1023 {
+		t.Errorf("the oldest identity that is kept: %d are left, want those of its first answer", got)
+	}
+}
