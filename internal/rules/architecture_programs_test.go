@@ -58,6 +58,8 @@ var programRules = map[string]packageRule{
 			"cmd/weir/internal/pace":  "its examples are tried",
 			"github.com/rogpeppe/go-internal/testscript": "script tests run the real main",
 			"internal/redistest":                         "examples name a real server",
+			"github.com/spf13/cobra":                     "docs/reference/flags.md lists the flags of commands",
+			"github.com/spf13/pflag":                     "docs/reference/flags.md lists the flags of commands",
 		},
 	},
 	"cmd/weir/internal/program": {

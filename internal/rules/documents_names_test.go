@@ -2,6 +2,7 @@ package rules
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/weirflow/weir"
@@ -22,6 +23,33 @@ func TestLimitsInDocumentsParse(t *testing.T) {
 	}
 	if found < 20 {
 		t.Errorf("found %d limits in the documents, want 20 at least", found)
+	}
+}
+
+// placeholder matches a word of docs/reference/limits.md that stands for others.
+var placeholder = regexp.MustCompile(`\b(?:RATE|TIME|N)\b`)
+
+// Every text of docs/reference/limits.md parses, bare and with each of its optional words.
+func TestTheTextsOfLimitsAreThoseOfTheParser(t *testing.T) {
+	row := regexp.MustCompile("(?m)^\\| `([^`|]*)` \\|([^|]*)\\|")
+	backquoted := regexp.MustCompile("`([^`]+)`")
+	table, _, _ := strings.Cut(readFile(t, "docs/reference/limits.md"), "\n## ")
+	found := row.FindAllStringSubmatch(table, -1)
+	if len(found) < 13 {
+		t.Fatalf("%d texts in the table, want one for each limit", len(found))
+	}
+	values := map[string]string{"RATE": "10/s", "TIME": "1s", "N": "3"}
+	for _, match := range found {
+		texts := []string{match[1]}
+		for _, word := range backquoted.FindAllStringSubmatch(match[2], -1) {
+			texts = append(texts, match[1]+" "+word[1])
+		}
+		for _, text := range texts {
+			text = placeholder.ReplaceAllStringFunc(text, func(word string) string { return values[word] })
+			if _, err := weir.ParseLimit(text); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 
