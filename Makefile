@@ -98,8 +98,8 @@ fuzz: ## run every fuzz target for FUZZTIME (1s)
 readme: ## run the commands of README.md in a fresh clone
 	@$(STAGE) readme scripts/readme.sh
 
-docs: ## write docs/why/choosing.md with its pictures, and docs/reference/flags.md, from the program
-	go test -count=1 -run 'TestTheTourShowsWhatTheProgramSays|TestThePageOfFlags' ./cmd/weir -write-docs
+docs: ## write docs/why/choosing.md, docs/reference/flags.md and the pictures from the program
+	go test -count=1 -run 'TestTheTourShowsWhatTheProgramSays|TestThePageOfFlags|TestThePicturesOfTheAlgorithms' ./cmd/weir -write-docs
 
 site: ## make a static site of docs/ in site/.dist; needs node and npm
 	cd site && npm ci --no-audit --no-fund && npm run build
