@@ -119,6 +119,9 @@ outage-show: ## load two daemons while their Redis is frozen for ten seconds, wi
 sql-show: ## load two daemons on one PostgreSQL for a minute, and kill the server every five seconds
 	WEIR_SQL_SHOW=1m go test -count=1 -v -run TestTwoDaemonsOnOnePostgreSQLShareALimitThroughACrash ./cmd/weir/internal/serve
 
+sql-failover: ## promote a PostgreSQL replica that lags behind
+	WEIR_SQL_FAILOVER=1 go test -count=1 -v -run TestAPromotedReplicaLosesOnlyWhatItLacked ./sqllimit/drivertest
+
 redis-suite: ## run the suite on the server at URL=redis://…; it writes and deletes only keys that begin with weirtest-
 	@test -n "$(URL)" || { echo 'usage: make redis-suite URL=redis://127.0.0.1:6379'; exit 2; }
 	@WEIR_REDIS_URL='$(URL)' go test -count=1 -v -timeout 30m -run 'TestOneServerPassesTheSuiteAndItsVectors$$' ./redislimit

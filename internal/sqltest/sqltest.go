@@ -71,20 +71,33 @@ func run(t testing.TB, cmd *exec.Cmd) {
 // PostgreSQL starts a server with settings such as fsync=off. Its only user is postgres, without a password.
 func PostgreSQL(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	postgres := program("postgres")
-	testprocess.Require(t, postgres, "postgresql")
+	testprocess.Require(t, program("postgres"), "postgresql")
 	s := &Server{Dir: folder(t), Port: 5432, t: t}
-	data := filepath.Join(s.Dir, "data")
-	run(t, unprivileged(program("initdb"), "-D", data, "-N", "-A", "trust", "-U", user, "--locale=C", "--encoding=UTF8"))
-	args := []string{"-D", data, "-k", s.Dir, "-c", "listen_addresses="}
+	run(t, unprivileged(program("initdb"), "-D", s.data(), "-N", "-A", "trust", "-U", user, "--locale=C", "--encoding=UTF8"))
+	s.startPostgreSQL(settings...)
+	return s
+}
+
+// Replica starts a server that follows another one asynchronously. It is read-only until it is promoted.
+func Replica(t testing.TB, primary *Server) *Server {
+	t.Helper()
+	s := &Server{Dir: folder(t), Port: 5432, t: t}
+	run(t, unprivileged(program("pg_basebackup"), "-D", s.data(), "-h", primary.Dir, "-U", user, "-R", "-c", "fast"))
+	s.startPostgreSQL()
+	return s
+}
+
+func (s *Server) data() string { return filepath.Join(s.Dir, "data") }
+
+func (s *Server) startPostgreSQL(settings ...string) {
+	args := []string{"-D", s.data(), "-k", s.Dir, "-c", "listen_addresses="}
 	for _, setting := range settings {
 		args = append(args, "-c", setting)
 	}
-	s.command = func() *exec.Cmd { return unprivileged(postgres, args...) }
+	s.command = func() *exec.Cmd { return unprivileged(program("postgres"), args...) }
 	s.socket = filepath.Join(s.Dir, ".s.PGSQL.5432")
 	s.ready = func() bool { return exec.Command(program("pg_isready"), "-q", "-h", s.Dir).Run() == nil }
 	s.Start()
-	return s
 }
 
 // MariaDB starts a server with settings such as --innodb-flush-log-at-trx-commit=2. Its user is root, without a password,
