@@ -172,6 +172,13 @@ var programRules = map[string]packageRule{
 			"github.com/coreos/go-systemd/v22/daemon":     "the service manager is told",
 		},
 		testImports: reasons{
+			"github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3": "a client asks over TLS",
+			"github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3":           "a client asks over TLS",
+			"google.golang.org/grpc":                     "a client asks over TLS",
+			"google.golang.org/grpc/codes":               "a client asks over TLS",
+			"google.golang.org/grpc/credentials":         "a client asks over TLS",
+			"google.golang.org/grpc/metadata":            "a client asks over TLS",
+			"google.golang.org/grpc/status":              "a client asks over TLS",
 			"internal/sqltest":                           "tests ask real databases",
 			"internal/layertest":                         "engines of tests have empty functions around them",
 			"internal/redistest":                         "tests of --engine ask real servers",

@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"net/http"
 	"time"
+
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 //go:embed openapi.json
@@ -17,13 +19,17 @@ func (a *API) alive(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, []byte(`{"status":"alive"}`+"\n"))
 }
 
-// readiness reports whether the daemon should receive new work.
-func (a *API) readiness(w http.ResponseWriter, _ *http.Request) {
+// readiness reports whether the daemon should receive new work. It tells reasons to callers with the scope admin.
+func (a *API) readiness(w http.ResponseWriter, r *http.Request) {
+	tells := a.who == nil || a.who(r).Some(door.Admin)
 	if reason := a.Unready(); reason != "" {
+		if !tells && a.phase.Load() == serving {
+			reason = "the daemon is not ready; the admin port tells why"
+		}
 		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: reason})
 		return
 	}
-	if a.reloads.stale.Load() {
+	if tells && a.reloads.stale.Load() {
 		writeJSON(w, []byte(`{"status":"ready","detail":"the rules files have problems, and the rules before stay in force; the log says which"}`+"\n"))
 		return
 	}

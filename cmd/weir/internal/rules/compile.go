@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,7 +48,7 @@ type draft struct {
 // Parse reads the content of files. The error is Problems.
 func Parse(o Options, files ...File) (*Config, error) {
 	var problems Problems
-	l := &loader{Options: o, config: &Config{names: map[string]*Rule{}}, problems: &problems, given: map[string]node{}, slots: map[string]int{}}
+	l := &loader{Options: o, config: &Config{Listen: map[string]string{}, names: map[string]*Rule{}}, problems: &problems, given: map[string]node{}, slots: map[string]int{}}
 	for _, f := range files {
 		if root, ok := open(f, &problems); ok {
 			fileFields.read(root, "a rules file", l)
@@ -58,7 +57,6 @@ func Parse(o Options, files ...File) (*Config, error) {
 	for _, item := range l.items {
 		l.readRule(item)
 	}
-	l.checkHTTP()
 	l.checkAlone()
 	if len(problems) > 0 {
 		l.inOrder(files)
@@ -90,16 +88,6 @@ func (l *loader) once(field string, n node) bool {
 	}
 	l.given[field] = n
 	return true
-}
-
-func (l *loader) checkHTTP() {
-	n, given := l.given["listen"]
-	if !given || l.config.HTTP == "" {
-		return
-	}
-	if _, _, err := net.SplitHostPort(l.config.HTTP); err != nil {
-		n.fail("http is %s, want HOST:PORT, like 127.0.0.1:8080", shown(l.config.HTTP))
-	}
 }
 
 // declare reads the names of further attributes.

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"net"
 	"strings"
 
 	"github.com/weirflow/weir"
@@ -48,6 +49,7 @@ func (fs fields[T]) names() (names []string) {
 var (
 	fileFields   fields[loader]
 	listenFields fields[loader]
+	tlsFields    fields[loader]
 	ruleFields   fields[draft]
 	planFields   fields[draft]
 	costFields   fields[draft]
@@ -74,9 +76,18 @@ func init() {
 		{"rules", "The rules.", itemsOf(object(&ruleFields, "name")), func(n node, l *loader) { l.addRules(n) }},
 	}
 	listenFields = fields[loader]{
-		{"http", "The address of the HTTP API, HOST:PORT.", texts, func(n node, l *loader) {
-			l.config.HTTP, _ = n.text("an address like 127.0.0.1:8080")
-		}},
+		listens("http", "The address of the HTTP API."),
+		listens("grpc", "The address of Envoy's rate limit service."),
+		listens("resp", "The address for Redis clients."),
+		listens("metrics", "The address of /metrics."),
+		listens("admin", "The address of the admin port."),
+		file("tokens", "tokens", "The file of tokens and names in certificates that callers show."),
+		{"tls", "The certificates.", object(&tlsFields), func(n node, l *loader) { tlsFields.read(n, "tls", l) }},
+	}
+	tlsFields = fields[loader]{
+		file("cert", "tls-cert", "The file of the daemon's certificate."),
+		file("key", "tls-key", "The file of the key of cert."),
+		file("client_ca", "tls-client-ca", "The file of the certificate that signs those of callers."),
 	}
 	ruleFields = fields[draft]{
 		{"name", "The name of the rule. State belongs to it.", namesOf(maxName), func(n node, d *draft) { d.Name = ruleName(n) }},
@@ -107,4 +118,20 @@ func init() {
 		{"from", "The attribute that holds the cost.", texts, func(n node, d *draft) { d.costFrom, _ = d.loader.slot(n) }},
 		{"default", "The cost of requests without the attribute.", wholes(0, weir.MaxCount), func(n node, d *draft) { d.cost = n.whole(0, weir.MaxCount) }},
 	}
+}
+
+// listens is the field of a port's address, for the flag of the same name.
+func listens(name, meaning string) field[loader] {
+	return field[loader]{name, meaning + " HOST:PORT or unix:PATH.", texts, func(n node, l *loader) {
+		text, ok := n.text("an address like 127.0.0.1:8080 or unix:weir.sock")
+		if _, _, err := net.SplitHostPort(text); ok && err != nil && !strings.HasPrefix(text, "unix:") {
+			n.fail("%s is no address, want HOST:PORT, like 127.0.0.1:8080, or unix:PATH", shown(text))
+		}
+		l.config.Listen[name] = text
+	}}
+}
+
+// file is the field of a file's name, for a flag.
+func file(name, flag, meaning string) field[loader] {
+	return field[loader]{name, meaning, texts, func(n node, l *loader) { l.config.Listen[flag], _ = n.text("the name of a file") }}
 }

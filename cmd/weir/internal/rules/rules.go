@@ -22,9 +22,9 @@ import (
 
 // Config is the content of all files. It is immutable and safe for concurrent use.
 type Config struct {
-	HTTP     string // the address to listen on; empty if no file names one
-	Engine   string // as --engine has it; empty if no file names one
-	Deny     bool   // refuse requests that no rule matches
+	Listen   map[string]string // addresses and files of the ports, by the flag of weir serve
+	Engine   string            // as --engine has it; empty if no file names one
+	Deny     bool              // refuse requests that no rule matches
 	Rules    []*Rule
 	Foreign  any // what the parser of another format keeps; see New
 	names    map[string]*Rule

@@ -82,7 +82,7 @@ func (s *Set) reload() (r Reload, changed bool) {
 
 // restart returns the fields that take effect at the next start.
 func restart(before, now *Config) (fields []string) {
-	if before.HTTP != now.HTTP {
+	if !maps.Equal(before.Listen, now.Listen) {
 		fields = append(fields, "listen")
 	}
 	if before.Engine != now.Engine {

@@ -71,14 +71,21 @@ func (o *options) override(isSet func(flag string) bool, files *rules.Config) er
 	if files == nil {
 		return nil // check has looked at the flags
 	}
-	if files.HTTP != "" && !isSet("http") {
-		o.http = files.HTTP
+	for flag, value := range files.Listen {
+		if !isSet(flag) {
+			if err := o.set(flag, value); err != nil {
+				return err
+			}
+		}
 	}
 	if files.Engine != "" && !isSet("engine") {
 		o.engine.where = files.Engine
 	}
 	if o.engine.shared() {
 		o.engine.layers.Files = files.Policies()
+	}
+	if err := o.checkPorts(isSet); err != nil {
+		return err
 	}
 	return o.checkEngine(isSet)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -32,9 +33,16 @@ func writeFile(t testing.TB, path, text string) {
 	}
 }
 
-func getText(t testing.TB, url string) string {
+// socketClient returns a client of the server on a socket.
+func socketClient(t testing.TB, path string) *http.Client {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", path) }}}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+func getText(t testing.TB, client *http.Client, url string) string {
 	t.Helper()
-	response, err := http.Get(url)
+	response, err := client.Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +58,9 @@ func getText(t testing.TB, url string) string {
 func TestADaemonFollowsItsFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	writeFile(t, file, "listen: {http: 127.0.0.1:1}\nrules: [{name: r, match: any, limit: 1/h, shadow: true}]")
-	addr, _ := serveProcess(t, "127.0.0.1:0", "serve", "--config", file)
+	socket := filepath.Join(t.TempDir(), "admin")
+	addr, _ := serveProcess(t, "127.0.0.1:0", "serve", "--config", file, "--admin", "unix:"+socket)
+	admin := socketClient(t, socket)
 	for _, c := range []struct{ text, ready, deny string }{
 		{"", `{"status":"ready"}`, `"allowed":true`},
 		{"default: deny\nrules: []", `"detail":"the rules files have problems`, `"allowed":true`},
@@ -66,13 +76,16 @@ func TestADaemonFollowsItsFiles(t *testing.T) {
 			}
 			body, _ := io.ReadAll(response.Body)
 			response.Body.Close()
-			ready := getText(t, "http://"+addr+"/readyz")
+			ready := getText(t, admin, "http://weir/readyz")
 			if strings.Contains(string(body), c.deny) && strings.Contains(ready, c.ready) {
 				break
 			}
 			if time.Now().After(end) {
 				t.Fatalf("%q: 10s later: %s, %s, want %s, %s", c.text, body, ready, c.deny, c.ready)
 			}
+		}
+		if got := getText(t, http.DefaultClient, "http://"+addr+"/readyz"); got != `{"status":"ready"}`+"\n" {
+			t.Errorf("%q: the traffic port says %s, want no reasons", c.text, got)
 		}
 	}
 }

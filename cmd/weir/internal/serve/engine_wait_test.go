@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -81,21 +82,23 @@ func TestStartEndsClearlyWithARedisThatStaysReadOnly(t *testing.T) {
 
 func TestReadinessFollowsRedisWithoutTraffic(t *testing.T) {
 	redis := redistest.Start(t)
-	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+redis.Addr)
+	socket := filepath.Join(t.TempDir(), "admin")
+	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+redis.Addr, "--admin", "unix:"+socket)
 	redis.Do("REPLICAOF", "127.0.0.1", "1")
 	const reason = "Redis refuses writes: it is a replica, or lacks replicas"
 	// The engine dials again in between, and the last failure may be that of a call on a closed connection.
-	awaitReadyz(t, url+"/readyz", http.StatusServiceUnavailable, reason)
+	awaitReadyz(t, socketClient(t, socket), "http://weir/readyz", http.StatusServiceUnavailable, reason)
+	awaitReadyz(t, http.DefaultClient, url+"/readyz", http.StatusServiceUnavailable, "the daemon is not ready; the admin port tells why")
 	redis.Do("REPLICAOF", "NO", "ONE")
-	awaitReadyz(t, url+"/readyz", http.StatusOK, "")
+	awaitReadyz(t, http.DefaultClient, url+"/readyz", http.StatusOK, "")
 }
 
 // awaitReadyz repeats a request until it gets the wanted status and a text in the
 // body.
-func awaitReadyz(t *testing.T, url string, want int, text string) {
+func awaitReadyz(t *testing.T, client *http.Client, url string, want int, text string) {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) { // between two requests
-		response, err := http.Get(url)
+		response, err := client.Get(url)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,9 +2,7 @@ package serve
 
 import (
 	"bytes"
-	"context"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -130,7 +128,7 @@ func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 		}
 		checkMetrics(t, text)
 		scraped += text
-		socket := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", d.admin) }}}
+		socket := socketClient(t, d.admin)
 		if got := fetchText(t, socket, "http://weir/v1/top?rule=login&by=refused"); got != `{"keys":[{"rule":"login","key":"203.0.113.7","count":2,"overcount":0}]}`+"\n" {
 			t.Errorf("%s: the most refused keys are %s", engine, got)
 		}

@@ -43,6 +43,7 @@ type options struct {
 	log         logOptions
 	traces      traceOptions
 	isSet       func(flag string) bool
+	set         func(flag, value string) error
 }
 
 // Command returns the command serve.
@@ -65,7 +66,7 @@ func Command() *cobra.Command {
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			o.isSet = cmd.Flags().Changed
+			o.isSet, o.set = cmd.Flags().Changed, cmd.Flags().Set
 			return o.runUntilSignal(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -111,15 +112,26 @@ func (o *options) check(isSet func(flag string) bool) error {
 	case o.connections < 1:
 		return cli.Misusef("a connection takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
 	}
-	for _, err := range []error{o.wait.check(o.connections), o.record.check(isSet), o.log.check(), o.traces.check(), o.ports.checkFiles(), o.ports.envoy.check(isSet, len(o.rules.paths) > 0)} {
+	for _, err := range []error{o.wait.check(o.connections), o.record.check(isSet), o.log.check(), o.traces.check()} {
 		if err != nil {
 			return err
 		}
 	}
-	if len(o.rules.paths) > 0 {
+	if len(o.rules.paths) > 0 { // files may say more
 		return nil
 	}
+	if err := o.checkPorts(isSet); err != nil {
+		return err
+	}
 	return o.checkEngine(isSet)
+}
+
+// checkPorts checks the flags of ports.
+func (o *options) checkPorts(isSet func(flag string) bool) error {
+	if err := o.ports.checkFiles(); err != nil {
+		return err
+	}
+	return o.ports.envoy.check(isSet, len(o.rules.paths) > 0)
 }
 
 // mayNameLimits returns who may name limits, or nil for nobody.

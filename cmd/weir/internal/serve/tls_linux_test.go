@@ -62,6 +62,13 @@ func (a *authority) sign(folder, name string) *authority {
 
 // httpsClient trusts an authority, and may show a certificate.
 func httpsClient(t *testing.T, trusted *authority, folder, own string) *http.Client {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: clientConfig(t, trusted, folder, own)}}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+func clientConfig(t *testing.T, trusted *authority, folder, own string) *tls.Config {
+	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AddCert(trusted.cert)
 	config := &tls.Config{RootCAs: roots}
@@ -72,9 +79,7 @@ func httpsClient(t *testing.T, trusted *authority, folder, own string) *http.Cli
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
-	t.Cleanup(client.CloseIdleConnections)
-	return client
+	return config
 }
 
 // statusOf asks with a token.
