@@ -1,18 +1,18 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { slug } from 'github-slugger'
 import { defineConfig } from 'vitepress'
 
-const docs = new URL('../.pages/', import.meta.url) // a copy of docs, because pages outside this folder find no module
+// A copy of docs, because pages outside this folder find no module.
+const index = readFileSync(new URL('../.pages/README.md', import.meta.url), 'utf8')
 const repository = 'https://github.com/weirflow/weir/blob/main/'
 
-// shelf lists the pages of a folder of docs by their titles, which the pages say themselves.
-function shelf(text, folder) {
-  const items = readdirSync(new URL(folder, docs)).filter(name => name.endsWith('.md')).map(name => ({
-    text: readFileSync(new URL(folder + name, docs), 'utf8').match(/^# (.*)/)[1].replaceAll('`', ''),
-    link: '/' + folder + name.replace(/(README)?\.md$/, ''),
+// sidebar returns the sections of the index with their links.
+function sidebar() {
+  return index.split('\n## ').slice(1).map(section => ({
+    text: section.split('\n', 1)[0],
+    items: [...section.matchAll(/^- \[(.*?)\]\((.*?)(?:README)?\.md\)/gm)].map(([, text, path]) => ({ text: text.replaceAll('`', ''), link: '/' + path })),
   }))
-  return { text, items: items.sort((a, b) => a.text.localeCompare(b.text)) }
 }
 
 // linksToTheRepository sends a link that leaves docs to the file of the repository.
@@ -49,7 +49,7 @@ export default defineConfig({
   srcDir: '.pages',
   outDir: '.dist',
   cacheDir: '.cache',
-  rewrites: { 'README.md': 'index.md' },
+  rewrites: { 'README.md': 'index.md', ':shelf/README.md': ':shelf/index.md' },
   cleanUrls: false,
   lastUpdated: false,
   markdown: {
@@ -62,9 +62,6 @@ export default defineConfig({
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],
-    sidebar: [
-      shelf('Start', 'start/'), shelf('How to', 'howto/'), shelf('From another limiter', 'from/'),
-      shelf('Reference', 'reference/'), shelf('Why', 'why/'),
-    ],
+    sidebar: sidebar(),
   },
 })
