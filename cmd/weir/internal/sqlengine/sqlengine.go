@@ -115,6 +115,9 @@ func mysql(s *source, u *url.URL) error {
 	} else if u.Host == "" {
 		return errors.New("the URL of the database has no host; it is mysql://USER@HOST/DATABASE, or mysql://USER@/DATABASE?socket=PATH")
 	}
+	if len(u.Path) < 2 {
+		return errors.New("the URL of the database names no database; it is mysql://USER@HOST/DATABASE")
+	}
 	user := u.User.Username()
 	if password, ok := u.User.Password(); ok {
 		user += ":" + password
@@ -125,9 +128,9 @@ func mysql(s *source, u *url.URL) error {
 
 // sqlite opens a file so that a commit is on the disk, and other processes wait.
 func sqlite(s *source, u *url.URL) error {
-	file := cmp.Or(u.Opaque, u.Path)
-	if file == "" {
-		return errors.New("the URL of the database names no file; it is sqlite:FILE")
+	file := cmp.Or(u.Opaque, u.EscapedPath())
+	if file == "" || u.Fragment != "" {
+		return errors.New("the URL of the database names no file; it is sqlite:FILE, with %23 for #")
 	}
 	if query := u.Query(); file == ":memory:" || query.Get("mode") == "memory" {
 		return errors.New("each connection to a database in memory has one of its own; leave --engine out to keep limits in memory")

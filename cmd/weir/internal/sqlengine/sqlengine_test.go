@@ -7,12 +7,14 @@ import (
 
 func TestAURLNamesADatabase(t *testing.T) {
 	for where, want := range map[string]string{
-		"postgres://u:p@h/d?table=a.b&create=0&sslmode=disable": "pgx postgres://u:p@h/d?sslmode=disable",
-		"mysql://u:p@h:1/d?tls=true":                            "mysql u:p@tcp(h:1)/d?tls=true",
-		"mariadb://u@/d?socket=/s":                              "mysql u@unix(/s)/d?",
-		"sqlite:weir.db":                                        "sqlite file:weir.db?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
-		"sqlite:weir.db?vfs=unix-dotfile&table=t":               "sqlite file:weir.db?vfs=unix-dotfile&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
-		"sqlite:///var/weir.db":                                 "sqlite file:/var/weir.db?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
+		"postgres://u:p@h/d?table=a.b&create=0&sslmode=disable":  "pgx postgres://u:p@h/d?sslmode=disable",
+		"mysql://u:p@h:1/d?tls=true":                             "mysql u:p@tcp(h:1)/d?tls=true",
+		"mariadb://u@/d?socket=/s":                               "mysql u@unix(/s)/d?",
+		"sqlite:weir.db":                                         "sqlite file:weir.db?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
+		"sqlite:weir.db?vfs=unix-dotfile&table=t":                "sqlite file:weir.db?vfs=unix-dotfile&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
+		"sqlite:///a%3Fb.db":                                     "sqlite file:/a%3Fb.db?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
+		"postgres://u@a:1,b:2/d?target_session_attrs=read-write": "pgx postgres://u@a:1,b:2/d?target_session_attrs=read-write",
+		"sqlite:///var/weir.db":                                  "sqlite file:/var/weir.db?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
 	} {
 		if !Names(where) {
 			t.Errorf("%s names no database", where)
@@ -36,6 +38,8 @@ func TestABadURLIsAnErrorWithoutItsPassword(t *testing.T) {
 		"postgres://u:secret@h/d?table=a-b":  "table",
 		"mysql://u:secret@/d":                "host",
 		"sqlite:":                            "file",
+		"sqlite:a#b":                         "%23",
+		"mysql://u:secret@h":                 "no database",
 		"sqlite::memory:":                    "memory",
 		"sqlite:x?mode=memory":               "memory",
 		"mysql://u:secret@h/d?table=a%20b.c": "table",
