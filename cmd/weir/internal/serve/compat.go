@@ -14,6 +14,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 	"github.com/weirflow/weir/redislimit"
 )
 
@@ -71,7 +72,7 @@ func (o *compatOptions) parsing(engine string) (rules.Options, error) {
 		return rules.Options{}, nil
 	}
 	options := rules.Options{Parse: envoyproxy.Parser(o.settings, &o.stats)}
-	if engine == memoryEngine {
+	if engine == memoryEngine || sqlengine.Names(engine) {
 		return options, nil
 	}
 	redis, err := redislimit.Open(engine, redislimit.Options{ConnectLater: true})

@@ -35,7 +35,11 @@ func TestTwoDaemonsOnOnePostgreSQLShareALimitThroughACrash(t *testing.T) {
 	server := sqltest.PostgreSQL(t)
 	var urls []string
 	for range 2 {
-		urls = append(urls, startDaemon(t, "--http", "127.0.0.1:0", "--engine", urlOf(server), "--deadline", "500ms", "--rule", "default=token bucket 100/s burst 50"))
+		args := []string{"--http", "127.0.0.1:0", "--engine", urlOf(server), "--deadline", "500ms", "--rule", "default=token bucket 100/s burst 50"}
+		if len(urls) > 0 {
+			args = append(args, "--lease")
+		}
+		urls = append(urls, startDaemon(t, args...))
 	}
 	crashed := make(chan bool)
 	go func() {
