@@ -34,12 +34,12 @@ func (a *API) checkAttributes(force *inForce, w http.ResponseWriter, r *http.Req
 			return badField(name, "is missing; the gateway must send it with each check")
 		}
 	}
-	from := &forwarded{header: r.Header}
+	from := newForwarded(r.Header)
 	from.client, from.hasClient = a.checks.Gateways.Addr(r)
 	var o rules.Outcome
 	force.config.Decide(from, 1, &o)
-	if from.twice != "" {
-		return badField(from.twice, "occurs twice or in a list; servers could read either value")
+	if from.unclear != nil {
+		return from.unclear
 	}
 	switch o.Verdict {
 	case rules.Allow:
@@ -70,9 +70,23 @@ func (a *API) denyCheck(force *inForce, o *rules.Outcome, w http.ResponseWriter,
 // forwarded is the request of a client as its gateway describes it.
 type forwarded struct {
 	header    http.Header
+	alike     map[string]string // fields with _ in their names, by the name with - that many servers read them as
 	client    netip.Addr
 	hasClient bool
-	twice     string // a field that was read and has several values
+	unclear   *problem // of a field that was read and that servers read differently
+}
+
+func newForwarded(h http.Header) *forwarded {
+	f := &forwarded{header: h}
+	for name := range h {
+		if strings.IndexByte(name, '_') >= 0 {
+			if f.alike == nil {
+				f.alike = map[string]string{}
+			}
+			f.alike[http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))] = name
+		}
+	}
+	return f
 }
 
 // Attribute returns the value of an attribute.
@@ -85,7 +99,9 @@ func (f *forwarded) Attribute(name string) (value string, ok bool) {
 	case "host", "header.host":
 		value, ok = f.field(forwardedHost)
 		if strings.Contains(value, ",") {
-			f.twice = forwardedHost
+			f.unclear = twice(forwardedHost)
+		} else if strings.ContainsAny(value, "@/\\?#%") {
+			f.unclear = badField(forwardedHost, "is no host; servers could read another one")
 		}
 		return value, ok
 	case "client":
@@ -99,13 +115,20 @@ func (f *forwarded) Attribute(name string) (value string, ok bool) {
 
 func (f *forwarded) field(name string) (value string, ok bool) {
 	values := f.header[name]
+	if other := f.alike[name]; other != "" {
+		f.unclear = badField(other, "has _ in its name; servers could read it as "+name)
+	}
 	if len(values) == 0 {
 		return "", false
 	}
 	if len(values) > 1 {
-		f.twice = name
+		f.unclear = twice(name)
 	}
 	return values[0], true
+}
+
+func twice(field string) *problem {
+	return badField(field, "occurs twice or in a list; servers could read either value")
 }
 
 // combinations are what answers for rules that decide together. They are made when they are first asked.
