@@ -6,6 +6,9 @@ SHELL := /bin/bash
 
 # Tools in alphabetical order. They run by version and are in no go.mod.
 APIDIFF := golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
+CRANE := github.com/google/go-containerregistry/cmd/crane@v0.22.1
+CYCLONEDX := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # How long each fuzz target runs.
@@ -23,6 +26,9 @@ TIMES ?= 50
 # How many decisions `make fuzz-words` compares, and its first seed; 0 draws one.
 OPS ?= 1000000000
 SEED ?= 0
+
+# What `make dist` builds.
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64 freebsd/amd64 freebsd/arm64
 
 STAGE := scripts/stage.sh
 # All packages, four at a time: some mostly wait for servers. redislimit takes the longest, so it begins first.
@@ -86,7 +92,10 @@ bench-sql: ## measure the figures of docs/howto/sql.md, on servers of its own
 test-reloads: ## reload rules files 10,000 times under load
 	@$(STAGE) 'test reloads' env WEIR_TEST_RELOADS=10000 go test -race -timeout 20m -run 'TestReloadsUnderLoadLoseNoDecision$$' ./cmd/weir/internal/serve
 
-test-release: ## build everything that users import, and the program, against the tags of a copy, two minutes
+test-deploy: ## decode the files of deploy into the types of Kubernetes, Compose and Envoy
+	@$(STAGE) 'test deploy' env GOWORK=off go test -C deploy/deploytest
+
+test-release: test-deploy ## build against the tags of a copy all that users import; run make dist twice; install the deb; ten minutes
 	@$(STAGE) 'test release' env WEIR_RELEASE=1 go test -count=1 -v -timeout 30m ./internal/release
 
 quick: ## test all modules and run no other check
@@ -187,6 +196,9 @@ apidiff: ## compare the API with the last tag; fails if a change breaks programs
 
 tag: ## tag VERSION=v0.1.0 of every module that users import; pushes nothing
 	@scripts/tag.sh '$(VERSION)'
+
+dist: ## build what a version ships, from the last commit, into dist: programs, packages, an image; 15 minutes the first time
+	@PLATFORMS='$(PLATFORMS)' scripts/dist.sh $(NFPM) $(CYCLONEDX) $(CRANE)
 
 # No target is a file.
 .PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' Makefile)

@@ -8,6 +8,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+source scripts/from-tags.sh
 path=github.com/weirflow/weir
 # The modules that users import, each after those that it requires. The others
 # keep their replace directives.
@@ -40,11 +41,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 git clone --quiet --no-tags -c "user.name=$(git config user.name)" -c "user.email=$(git config user.email)" . "$work/weir"
 
-# The Go tool fetches our modules from the clone, as if its tags were public, into
-# a cache of its own. It takes all others from the cache of this machine.
-export GOPROXY="file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)"
-export GOMODCACHE=$work/modules GOFLAGS=-modcacherw GOWORK=off GOPRIVATE=$path
-export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.file://$work/weir.insteadOf GIT_CONFIG_VALUE_0=https://$path
+from_tags "$work/weir" "$work/modules"
 
 # ours prints the modules of the project that the module in folder $1 requires.
 ours() { go -C "$1" mod edit -print | grep -oE "^(require |	)$path[a-z/]* v" | grep -oE "$path[a-z/]*" || true; }

@@ -58,6 +58,13 @@ func (c copied) change(path, old, replacement string) {
 	c.run("git", "commit", "--quiet", "--all", "--message", "change "+filepath.Base(path))
 }
 
+// tag makes a version of the copy.
+func (c copied) tag() {
+	c.t.Helper()
+	c.change("CHANGELOG.md", "# Changelog\n", "# Changelog\n\n## "+version+"\n")
+	c.run("scripts/tag.sh", version)
+}
+
 // run returns what a command says, and ends the test if it fails.
 func run(t *testing.T, dir string, env []string, command ...string) string {
 	t.Helper()

@@ -35,6 +35,31 @@ var programRules = map[string]packageRule{
 		},
 		testImports: reasons{"httplimit/httplimittest": "it tests limited handlers"},
 	},
+	"deploy/deploytest": { // outside the workspace, which has no use for these
+		testImports: reasons{
+			"k8s.io/api/apps/v1":                        "manifests are decoded",
+			"k8s.io/api/core/v1":                        "manifests are decoded",
+			"k8s.io/api/networking/v1":                  "manifests are decoded",
+			"k8s.io/api/policy/v1":                      "manifests are decoded",
+			"k8s.io/apimachinery/pkg/apis/meta/v1":      "manifests are decoded",
+			"sigs.k8s.io/yaml":                          "manifests are decoded",
+			"github.com/compose-spec/compose-go/v2/cli": "the file of Compose is loaded",
+			"github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3":                                   "the configuration of Envoy is decoded",
+			"github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ratelimit/v3":                  "so are its extensions",
+			"github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3":                     "so are its extensions",
+			"github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3": "so are its extensions",
+			"github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3":                          "so are its extensions",
+			"google.golang.org/protobuf/encoding/protojson":                                                      "the configuration of Envoy is decoded",
+		},
+	},
+	"cmd/weir/internal/shipped": {
+		imports: reasons{
+			"cmd/weir/internal/program":                     "man pages and completions are of its commands",
+			"github.com/spf13/cobra":                        "it has commands",
+			"github.com/spf13/cobra/doc":                    "man pages",
+			"golang.org/x/crypto/x509roots/fallback/bundle": "the image has certificates",
+		},
+	},
 	"cmd/weir/internal/screen": {},
 	"cmd/weir/internal/picture": {
 		imports: reasons{

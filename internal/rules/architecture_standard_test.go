@@ -44,6 +44,7 @@ var forbidden = []struct {
 		"cmd/weir/internal/pace":     "it is a command",
 		"cmd/weir/internal/rules":    "it reads rules files",
 		"cmd/weir/internal/serve":    "it is a command",
+		"cmd/weir/internal/shipped":  "it is a program",
 		"internal/vectors":           "WEIR_VECTORS names another folder of vectors",
 		"internal/redistest":         "servers of tests have a configuration file each",
 		"internal/sqltest":           "servers of tests have a folder each",

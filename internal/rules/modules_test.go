@@ -58,6 +58,7 @@ var requirements = map[string]reasons{
 		"google.golang.org/grpc":                       "weir serve --grpc",
 		"google.golang.org/protobuf":                   "weir serve --grpc",
 		"golang.org/x/net":                             "connections of weir serve --grpc are bounded",
+		"golang.org/x/crypto/x509roots/fallback":       "certificates of the container image",
 	},
 	"examples/crawler": {
 		modulePath:            "its rates",

@@ -1,0 +1,178 @@
+package release
+
+import (
+	"debug/elf"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// The second build has another folder and an empty cache.
+func TestTwoBuildsOfAVersionAreEqualByteForByteAndTheirPackagesWork(t *testing.T) {
+	if !everything {
+		t.Skip("make test-release runs it: it builds the program twice, for minutes")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("make dist needs GNU tar, and dpkg to install the deb")
+	}
+	first := copyProject(t)
+	first.tag()
+	second := copied{t, filepath.Join(t.TempDir(), "elsewhere")}
+	first.run("git", "clone", "--quiet", ".", second.dir)
+	platforms := "PLATFORMS=linux/" + runtime.GOARCH
+	t.Log(run(t, first.dir, nil, "make", "dist", platforms))
+	run(t, second.dir, []string{"GOCACHE=" + t.TempDir()}, "make", "dist", platforms)
+
+	dist := filepath.Join(first.dir, "dist")
+	sums := run(t, dist, nil, "cat", "SHA256SUMS")
+	if other := run(t, filepath.Join(second.dir, "dist"), nil, "cat", "SHA256SUMS"); sums != other {
+		t.Errorf("two builds of one commit have the sums\n%s\nand\n%s", sums, other)
+	}
+	run(t, dist, nil, "sha256sum", "--check", "--strict", "SHA256SUMS")
+	checkProgram(t, only(t, dist, "*.tar.gz"), strings.TrimSpace(first.run("git", "rev-parse", "HEAD")))
+	checkDeb(t, only(t, dist, "*.deb"))
+	checkComponents(t, only(t, dist, "*.cdx.json"))
+	checkImage(t, only(t, dist, "*_image.tar"))
+	if rpm := run(t, dist, nil, "head", "-c", "4", only(t, dist, "*.rpm")); rpm != "\xed\xab\xee\xdb" {
+		t.Errorf("the rpm begins with %q", rpm)
+	}
+}
+
+// only returns the one file of a folder that matches the pattern.
+func only(t *testing.T, dir, pattern string) string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("%s: %v, %v; want one file", pattern, paths, err)
+	}
+	return paths[0]
+}
+
+// The program of the archive is static and names its version and commit. Beside it are man pages and completions.
+func checkProgram(t *testing.T, archive, commit string) {
+	t.Helper()
+	dir := t.TempDir()
+	run(t, dir, nil, "tar", "--extract", "--file", archive)
+	program := filepath.Join(dir, "weir")
+	if said := run(t, dir, nil, program, "version"); !strings.HasPrefix(said, "weir "+version+" ") || !strings.Contains(said, "\ncommit "+commit+" of ") {
+		t.Errorf("weir version says %q, want %s and the commit %s", said, version, commit)
+	}
+	file, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, part := range file.Progs {
+		if part.Type == elf.PT_INTERP {
+			t.Error("the program asks for a dynamic linker, want a static one")
+		}
+	}
+	for _, path := range []string{"LICENSE", "man/weir-serve.1.gz", "completions/zsh/_weir"} {
+		if _, err := os.Stat(filepath.Join(dir, path)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The deb is installed below a folder of its own, with the scripts that it brings. A removal keeps what the operator has
+// changed, and a purge leaves nothing.
+func checkDeb(t *testing.T, deb string) {
+	t.Helper()
+	root := t.TempDir()
+	for _, dir := range []string{"updates", "info", "triggers"} {
+		if err := os.MkdirAll(filepath.Join(root, "var/lib/dpkg", dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dpkg := func(arguments ...string) {
+		t.Helper()
+		run(t, root, nil, append([]string{"dpkg", "--root", root, "--force-script-chrootless", "--force-not-root", "--log", "/dev/null"}, arguments...)...)
+	}
+	dpkg("--install", deb)
+	if said := run(t, root, nil, filepath.Join(root, "usr/bin/weir"), "version"); !strings.HasPrefix(said, "weir "+version+" ") {
+		t.Errorf("the installed program says %q, want %s", said, version)
+	}
+	run(t, root, nil, filepath.Join(root, "usr/bin/weir"), "rules", "lint", filepath.Join(root, "etc/weir"))
+	dpkg("--remove", "weir")
+	if left := files(t, root); left != "etc/weir/weir.yaml\n" {
+		t.Errorf("a removal leaves %q, want the rules alone", left)
+	}
+	dpkg("--purge", "weir")
+	if left := files(t, root); left != "" {
+		t.Errorf("a purge leaves %q, want nothing", left)
+	}
+}
+
+// files lists the files below a root, one a line, without what dpkg keeps.
+func files(t *testing.T, root string) string {
+	t.Helper()
+	return run(t, root, nil, "find", ".", "-path", "./var/lib/dpkg", "-prune", "-o", "-type", "f", "-printf", `%P\n`)
+}
+
+func checkComponents(t *testing.T, path string) {
+	t.Helper()
+	var list struct {
+		Components []struct{ Name, Version string }
+	}
+	decode(t, path, &list)
+	versions := map[string]string{}
+	for _, component := range list.Components {
+		versions[component.Name] = component.Version
+	}
+	if versions[modulePath] != version || versions[modulePath+"/redislimit"] != version || versions["github.com/spf13/cobra"] == "" || versions["std"] == "" {
+		t.Errorf("the components are %v; want the library and redislimit at %s, cobra and std", versions, version)
+	}
+}
+
+// The image runs the program, as no root, and the sum of each part is its name.
+func checkImage(t *testing.T, archive string) {
+	t.Helper()
+	type reference struct{ Digest string }
+	dir := t.TempDir()
+	run(t, dir, nil, "tar", "--extract", "--file", archive)
+	blob := func(digest string) string {
+		return filepath.Join(dir, "blobs/sha256", strings.TrimPrefix(digest, "sha256:"))
+	}
+	run(t, filepath.Join(dir, "blobs/sha256"), nil, "sh", "-c", `for f in *; do echo "$f  $f"; done | sha256sum --check --strict`)
+
+	var index struct{ Manifests []reference }
+	decode(t, filepath.Join(dir, "index.json"), &index)
+	decode(t, blob(index.Manifests[0].Digest), &index)
+	var manifest struct {
+		Config reference
+		Layers []reference
+	}
+	decode(t, blob(index.Manifests[0].Digest), &manifest)
+	var image struct {
+		Architecture string
+		Config       struct {
+			Entrypoint []string
+			User       string
+		}
+	}
+	decode(t, blob(manifest.Config.Digest), &image)
+	if image.Architecture != runtime.GOARCH || len(image.Config.Entrypoint) != 1 || image.Config.Entrypoint[0] != "/usr/bin/weir" || image.Config.User != "65532:65532" {
+		t.Errorf("the image is %+v, want /usr/bin/weir for %s as the user 65532", image, runtime.GOARCH)
+	}
+	const want = "./etc/ssl/certs/ca-certificates.crt\n./usr/bin/weir\n"
+	if got := run(t, dir, nil, "sh", "-c", "tar --list --file "+blob(manifest.Layers[0].Digest)+" | grep -v '/$'"); got != want {
+		t.Errorf("the image has %q, want %q", got, want)
+	}
+}
+
+func decode(t *testing.T, path string, into any) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(content, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
