@@ -143,11 +143,11 @@ func (c *conn) auth(args [][]byte) error {
 
 // enter takes the rights of a token. A wrong one leaves the client with those that it has.
 func (c *conn) enter(token []byte) error {
-	who := c.server.Door.Identify(string(token), c.state())
+	who := c.server.Door.Identify(string(token), c.tls)
 	if !who.Some(door.All) {
 		return errors.New("WRONGPASS the token is unknown")
 	}
-	c.who = who
+	c.token, c.who = string(token), who
 	return nil
 }
 

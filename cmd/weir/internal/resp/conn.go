@@ -15,8 +15,9 @@ import (
 
 // The space of a connection. It grows for a large command or batch, and shrinks afterwards.
 const (
-	usualSpace = 16 << 10
-	maxBatch   = weir.MaxRequests // decisions in one call of the engine
+	usualSpace  = 16 << 10
+	mostAnswers = 2 * usualSpace   // that wait to be sent, because answers may be much longer than commands
+	maxBatch    = weir.MaxRequests // decisions in one call of the engine
 )
 
 // conn is one connection. A single goroutine uses it.
@@ -27,7 +28,10 @@ type conn struct {
 	space  []byte // behind in
 	out    []byte // answers
 	args   [][]byte
-	who    *door.Identity
+	token  string               // that the client has shown
+	tls    *tls.ConnectionState // nil without encryption
+	who    *door.Identity       // by the tokens that were in force when the commands at hand arrived
+	began  time.Time
 	three  bool // the client has chosen RESP3
 	closes bool // after the answers
 
@@ -39,7 +43,7 @@ type conn struct {
 }
 
 func newConn(s *Server, accepted net.Conn) *conn {
-	return &conn{server: s, net: accepted, space: make([]byte, usualSpace), who: s.Door.Identify("", nil)}
+	return &conn{server: s, net: accepted, space: make([]byte, usualSpace), who: s.Door.Identify("", nil), began: time.Now()}
 }
 
 // serve answers until the client leaves, errs in the protocol, or is silent for too long.
@@ -76,32 +80,37 @@ func (c *conn) handshake() error {
 	ctx, cancel := context.WithTimeout(c.server.ctx, handshakeTimeout)
 	defer cancel()
 	err := encrypted.HandshakeContext(ctx)
-	c.who = c.server.Door.Identify("", c.state())
+	state := encrypted.ConnectionState()
+	c.tls = &state
 	return err
 }
 
-// state returns the state of an encrypted connection, or nil.
-func (c *conn) state() *tls.ConnectionState {
-	encrypted, ok := c.net.(*tls.Conn)
-	if !ok {
-		return nil
-	}
-	state := encrypted.ConnectionState()
-	return &state
-}
+// stranger reports whether the client may do nothing. It gets little memory, and little time to show who it is.
+func (c *conn) stranger() bool { return !c.who.Some(door.All) }
 
 // commands runs all commands that have arrived. need is the size at which the next one may be complete.
 func (c *conn) commands(need *int) error {
+	c.who = c.server.Door.Identify(c.token, c.tls)
 	for !c.closes {
 		args, n, more, err := decode(c.in, c.args[:0])
 		c.args = args[:0]
-		if *need = more; err != nil || n == 0 {
+		switch *need = more; {
+		case err != nil:
 			return err
+		case more > usualSpace && c.stranger():
+			return protocolError(fmt.Sprintf("a command before AUTH has more than %d bytes", usualSpace))
+		case n == 0:
+			return nil
 		}
 		if len(args) > 0 {
 			c.command(args)
 		}
 		c.in = c.in[n:]
+		if len(c.out) > mostAnswers {
+			if err := c.write(); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -209,7 +218,7 @@ func (c *conn) write() error {
 func (c *conn) read(need int) error {
 	for len(c.in) < need {
 		c.makeRoom(need)
-		if err := c.server.wantsMore(c.net); err != nil {
+		if err := c.server.wantsMore(c); err != nil {
 			return err
 		}
 		n, err := c.net.Read(c.space[len(c.in):])

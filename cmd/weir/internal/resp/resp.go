@@ -7,6 +7,7 @@ package resp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -44,8 +45,10 @@ type Options struct {
 // The bounds of one connection.
 const (
 	idleTimeout      = 10 * time.Minute
+	strangerTimeout  = 10 * time.Second // to show a token
 	writeTimeout     = 30 * time.Second
 	handshakeTimeout = 5 * time.Second
+	acceptGap        = time.Second // after a connection that was not accepted, as without a free file
 )
 
 // Server answers on one listener.
@@ -80,22 +83,35 @@ func (s *Server) Serve(on net.Listener) error {
 			return nil
 		}
 		if err != nil {
-			return err
+			s.Log.Warn("resp: a connection was not accepted", "error", err)
+			select {
+			case <-s.ctx.Done():
+			case <-time.After(acceptGap):
+			}
+			continue
 		}
 		if c := s.add(accepted); c != nil {
 			go c.serve()
+		} else {
+			turnAway(accepted)
 		}
 	}
 }
 
-// add makes a connection, or refuses it for lack of room.
+// turnAway ends a connection for lack of room. Only one without encryption gets the reason: the others would have to shake hands.
+func turnAway(accepted net.Conn) {
+	if _, encrypted := accepted.(*tls.Conn); !encrypted {
+		_ = accepted.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = accepted.Write([]byte("-ERR max number of clients reached\r\n"))
+	}
+	_ = accepted.Close()
+}
+
+// add makes a connection, or returns nil for lack of room.
 func (s *Server) add(accepted net.Conn) *conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last || len(s.open) >= s.Clients {
-		_ = accepted.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = accepted.Write([]byte("-ERR max number of clients reached\r\n"))
-		_ = accepted.Close()
 		return nil
 	}
 	c := newConn(s, accepted)
@@ -136,13 +152,17 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // wantsMore gives a connection the time to send another command.
-func (s *Server) wantsMore(of net.Conn) error {
+func (s *Server) wantsMore(c *conn) error {
+	until := time.Now().Add(idleTimeout)
+	if c.stranger() {
+		until = c.began.Add(strangerTimeout)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last {
 		return net.ErrClosed
 	}
-	return of.SetReadDeadline(time.Now().Add(idleTimeout))
+	return c.net.SetReadDeadline(until)
 }
 
 // patience returns the context of a call of the engine.

@@ -199,22 +199,22 @@ func (c *connections) cut() {
 // connections to Redis, spare connections and those about to close.
 const otherFiles = 256
 
-// connectionsWithin returns the number of connections, up to asked, that fit the open-file limit.
-func connectionsWithin(asked int, files uint64) (int, error) {
-	if files <= otherFiles {
-		return 0, cli.Fail(fmt.Errorf("serve: the open-file limit is %d, and serve needs at least %d", files, otherFiles+1),
+// connectionsWithin returns the number of connections, up to asked, that each of some ports can have by the open-file limit.
+func connectionsWithin(asked int, ports, files uint64) (int, error) {
+	if files < otherFiles+ports {
+		return 0, cli.Fail(fmt.Errorf("serve: the open-file limit is %d, and serve needs at least %d", files, otherFiles+ports),
 			"raise the limit: ulimit -n 8192, or LimitNOFILE=8192 in a systemd unit")
 	}
-	return int(min(uint64(asked), files-otherFiles)), nil
+	return int(min(uint64(asked), (files-otherFiles)/ports)), nil
 }
 
-// boundConnections lowers the bound on connections to fit the open-file limit, and logs the change.
-func boundConnections(asked int, log *slog.Logger) (most int, err error) {
+// boundConnections lowers the bound on the connections of each port to fit the open-file limit, and logs the change.
+func boundConnections(asked int, ports uint64, log *slog.Logger) (most int, err error) {
 	files, limited := openFiles()
 	if !limited {
 		return asked, nil
 	}
-	most, err = connectionsWithin(asked, files)
+	most, err = connectionsWithin(asked, ports, files)
 	if err == nil && most < asked {
 		log.Warn("the open-file limit allows fewer connections than --max-connections", "max_connections", most, "asked", asked, "open_files", files)
 	}

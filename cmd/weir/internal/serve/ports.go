@@ -70,6 +70,16 @@ const (
 	besideGrace       = time.Second
 )
 
+// busy returns the number of ports with many connections.
+func (o *portOptions) busy() (n uint64) {
+	for _, address := range []string{"http", o.resp, o.envoy.address} {
+		if address != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // keepFiles uses changed files until the context ends.
 func (o *portOptions) keepFiles(ctx context.Context, log *slog.Logger) {
 	o.keys.Watch(ctx, reloadSignals(true), func(err error) {

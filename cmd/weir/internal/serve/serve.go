@@ -176,7 +176,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	most, err := boundConnections(o.connections, log)
+	most, err := boundConnections(o.connections, o.ports.busy(), log)
 	if err != nil {
 		return err
 	}

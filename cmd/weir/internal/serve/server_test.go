@@ -201,22 +201,24 @@ func TestHeadersAreServedUpToTheirBoundAndNoFurther(t *testing.T) {
 // Other purposes need files too.
 func TestConnectionsLeaveFilesForTheRest(t *testing.T) {
 	for _, c := range []struct {
-		asked int
-		files uint64
-		want  int // 0 means an error
+		asked        int
+		ports, files uint64
+		want         int // 0 means an error
 	}{
-		{4096, 1 << 20, 4096},
-		{4096, 4096 + 256, 4096},
-		{4096, 4096 + 255, 4095},
-		{4096, 1024, 768},
-		{10, 1024, 10},
-		{10, 257, 1},
-		{10, 256, 0},
-		{10, 3, 0},
-		{math.MaxInt, math.MaxUint64, math.MaxInt},
+		{4096, 1, 1 << 20, 4096},
+		{4096, 1, 4096 + 256, 4096},
+		{4096, 1, 4096 + 255, 4095},
+		{4096, 1, 1024, 768},
+		{4096, 3, 1024, 256},
+		{10, 1, 1024, 10},
+		{10, 1, 257, 1},
+		{10, 1, 256, 0},
+		{10, 3, 258, 0},
+		{10, 1, 3, 0},
+		{math.MaxInt, 1, math.MaxUint64, math.MaxInt},
 	} {
-		if got, err := connectionsWithin(c.asked, c.files); got != c.want || (err != nil) != (c.want == 0) {
-			t.Errorf("%d connections, %d files: got %d and %v, want %d", c.asked, c.files, got, err, c.want)
+		if got, err := connectionsWithin(c.asked, c.ports, c.files); got != c.want || (err != nil) != (c.want == 0) {
+			t.Errorf("%d connections at each of %d ports, %d files: got %d and %v, want %d", c.asked, c.ports, c.files, got, err, c.want)
 		}
 	}
 }

@@ -1,0 +1,165 @@
+package resp
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir/cmd/weir/internal/door"
+)
+
+func TestASilentEncryptedClientBeyondTheBoundHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := start(t, func(o *Options) { o.Clients = 1 })
+		first := d.dial(t)
+		_ = first.do("PING")
+		here, there := net.Pipe()
+		t.Cleanup(func() { _ = here.Close() })
+		d.on.conns <- tls.Server(there, &tls.Config{})
+		synctest.Wait()
+		began := time.Now()
+		for range 2 {
+			if got := first.do("PING"); got != "+PONG" || time.Since(began) > 0 {
+				t.Errorf("another client got %s after %v", got, time.Since(began))
+			}
+		}
+	})
+}
+
+// longWrites remembers the longest write.
+type longWrites struct {
+	net.Conn
+	longest int
+}
+
+func (l *longWrites) Write(b []byte) (int, error) {
+	l.longest = max(l.longest, len(b))
+	return l.Conn.Write(b)
+}
+
+func TestAnswersThatNobodyReadsTakeLittleMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := start(t, nil)
+		here, there := net.Pipe()
+		t.Cleanup(func() { _ = here.Close() })
+		server := &longWrites{Conn: there}
+		d.on.conns <- server
+		go func() {
+			_, _ = io.WriteString(here, encoded("ECHO", strings.Repeat("x", maxBulk))+strings.Repeat("COMMAND\n", 10_000))
+			_ = here.Close()
+		}()
+		_, _ = io.Copy(io.Discard, here)
+		synctest.Wait()
+		if most := 2 * mostAnswers; server.longest == 0 || server.longest > most {
+			t.Errorf("%d bytes of answers waited for the client, want 1 to %d", server.longest, most)
+		}
+	})
+}
+
+// keys returns what tells callers apart by a file of these lines, and a function that replaces them.
+func keys(t *testing.T, lines ...string) (*door.Keys, func(lines ...string)) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	write := func(lines ...string) {
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(lines...)
+	known, err := door.Open(door.Files{Tokens: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return known, func(lines ...string) {
+		write(lines...)
+		if _, err := known.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestARevokedTokenHasNoRightsOnOpenConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		token, form := door.NewToken()
+		_, other := door.NewToken()
+		known, replace := keys(t, "shop "+form+" take")
+		c := start(t, func(o *Options) { o.Door = &door.Port{Keys: known} }).dial(t)
+		if got := c.do("AUTH", token); got != "+OK" {
+			t.Fatal(got)
+		}
+		if got := c.do("WEIR.TAKE", "login", "k"); !strings.HasPrefix(got, "1 ") {
+			t.Fatal(got)
+		}
+		replace("other " + other + " take")
+		if got := c.do("WEIR.TAKE", "login", "k"); !strings.HasPrefix(got, "-NOPERM") {
+			t.Errorf("a token that was taken out of the file got %s", got)
+		}
+	})
+}
+
+func TestAStrangerHasLittleMemoryAndTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		token, form := door.NewToken()
+		known, _ := keys(t, "shop "+form+" take")
+		d := start(t, func(o *Options) { o.Door = &door.Port{Keys: known} })
+		large := []string{"WEIR.PEEK"}
+		for range 5 {
+			large = append(large, "day", strings.Repeat("k", maxBulk), "1")
+		}
+		c := d.dial(t)
+		go func() { _, _ = io.WriteString(c.conn, encoded(large...)) }()
+		if got, next := c.answer(), c.answer(); got != "-ERR Protocol error: a command before AUTH has more than 16384 bytes" || next != "EOF" {
+			t.Errorf("a large command got %s, then %s", got, next)
+		}
+		c, began := d.dial(t), time.Now()
+		time.Sleep(strangerTimeout - time.Second)
+		if got := c.do("PING"); got != "+PONG" {
+			t.Errorf("a stranger got %s", got)
+		}
+		if got := c.answer(); got != "EOF" || time.Since(began) != strangerTimeout {
+			t.Errorf("a stranger got %s after %v, want EOF after %v", got, time.Since(began), strangerTimeout)
+		}
+		c = d.dial(t)
+		_ = c.do("AUTH", token)
+		time.Sleep(2 * strangerTimeout)
+		if got := c.do(large...); !strings.HasPrefix(got, "1 100 ") {
+			t.Errorf("after AUTH, a large command got %s", got)
+		}
+	})
+}
+
+// failing is a listener whose first connections fail.
+type failing struct {
+	*pipes
+	times int
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if f.times--; f.times >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return f.pipes.Accept()
+}
+
+func TestConnectionsThatAreNotAcceptedEndNoServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := start(t, nil)
+		on := &failing{&pipes{conns: make(chan net.Conn), closed: make(chan struct{})}, 3}
+		ended := make(chan error, 1)
+		go func() { ended <- d.Serve(on) }()
+		other := &daemon{d.Server, on.pipes}
+		if got := other.dial(t).do("PING"); got != "+PONG" {
+			t.Errorf("after failures, a client got %s", got)
+		}
+		_ = on.Close()
+		if err := <-ended; err != nil {
+			t.Errorf("Serve returned %v", err)
+		}
+	})
+}
