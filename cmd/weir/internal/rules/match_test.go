@@ -41,6 +41,8 @@ func TestPatternsFitWhatTheyPromise(t *testing.T) {
 		{"host", "*.example.com", "api.example.com.evil.org", false},
 		{"host", "::1", "[::1]:80", true},
 		{"host", "::1", "::1", true},
+		{"host", "2001:db8::1", "[2001:DB8:0:0::1]:443", true},
+		{"host", "2001:db8::1", "2001:db8:0::1", true},
 		{"host", "api.example.com", "api.example.com:443:443", true},
 		{"host", "api.example.com", "api.example.com..", true},
 		{"path", "/login", "/login", true},
@@ -113,7 +115,9 @@ func TestAPathThatServersReadDifferentlyIsRefused(t *testing.T) {
 	for path, want := range map[string]Verdict{
 		"/api/%2e%2e/health": Allow, "/health/../api": Ask, "//health//x": Allow, "/HEALTH;a=1/x": Allow, "/api%2fx": Ask,
 		"/api/x%2f..%2f..%2fhealth": Refuse, "/health/..;/api": Refuse, "/health/..;a=1/api": Refuse, "/health/.;/x": Refuse,
-		"/api/..%5chealth": Refuse, "/health/..%2Fapi": Refuse, "/health/%00/../api": Refuse, "/api\n": Refuse, `/health\..\api`: Ask,
+		"/api/..%5chealth": Refuse, "/health/..%2Fapi": Refuse, "/health/%00/../api": Refuse, "/api\n": Refuse, `/health\..\api`: Refuse,
+		"/api//../health": Refuse, "/health//../api": Refuse, "/api/;/../health": Refuse, "/api/x%2fy/../health": Refuse, `/api/x\y/../health`: Refuse,
+		"/api/x%5cy/../../health": Refuse, "/health#/../api": Refuse, "/health#": Refuse, "/health?#/../api": Allow, "/api//..x": Ask, "/api/x;y/../z": Ask,
 	} {
 		var o Outcome
 		config.Decide(Attributes{"path": path}, 1, &o)

@@ -91,17 +91,17 @@ func addressValue(text string) value {
 	return v
 }
 
-// cleanHost returns a host in lower case, without its port, brackets and final dots.
+// cleanHost returns a host in lower case, without its port, brackets and final dots, and an IPv6 address in its usual form.
 func cleanHost(host string) string {
 	host = strings.ToLower(strings.TrimSpace(host))
 	if inside, ok := strings.CutPrefix(host, "["); ok {
 		host, _, _ = strings.Cut(inside, "]")
-		return host
 	}
 	if at := strings.IndexByte(host, ':'); at >= 0 {
-		if _, err := netip.ParseAddr(host); err != nil { // not an IPv6 address, so a port, or more than one
-			host = host[:at]
+		if address, err := netip.ParseAddr(host); err == nil { // an IPv6 address, which has several forms
+			return address.String()
 		}
+		host = host[:at] // without a port, or more than one
 	}
 	return strings.TrimRight(host, ".")
 }
@@ -123,20 +123,22 @@ func pathValue(text string) value {
 // cleanPath returns a path without its query, in lower case, decoded once, and without parameters, empty, "." and ".."
 // segments and a final slash. It is not clear if servers disagree about its segments.
 func cleanPath(text string) (clean string, clear bool) {
-	if at := strings.IndexAny(text, "?#"); at >= 0 {
-		text = text[:at]
-	}
+	text, _, _ = strings.Cut(text, "?")
+	text, _, fragment := strings.Cut(text, "#")                                           // which no request has, so servers differ about its end
 	if at := strings.Index(text, "://"); at > 0 && strings.IndexByte(text, '/') == at+1 { // of a request to a proxy
 		_, text, _ = strings.Cut(text[at+3:], "/")
 	}
-	clear = true
+	clear, sure := true, true
 	if strings.ContainsFunc(text, isUnusual) {
-		text, clear = usualPath(text)
+		text, clear, sure = usualPath(text)
 	}
 	if !strings.HasPrefix(text, "/") {
 		text = "/" + text
 	}
-	return path.Clean(text), clear
+	if strings.Contains(text, "/..") && strings.Contains(text+"/", "/../") {
+		clear = clear && sure && !strings.Contains(text, "//")
+	}
+	return path.Clean(text), clear && !fragment
 }
 
 // isUnusual reports whether usualPath changes a rune.
@@ -146,21 +148,23 @@ func isUnusual(r rune) bool {
 
 // usualPath decodes the segments of a path. Java servers cut parameters off, Windows has two kinds of slash, and many
 // routers ignore case, so a path could pass by a rule in other spellings. What may or may not be a step up is not clear:
-// "..;" or an encoded slash beside dots.
-func usualPath(text string) (usual string, clear bool) {
-	clear = true
+// "..;" or an encoded slash beside dots. Nor is what another step up removes, unless servers are sure to see the same
+// slashes.
+func usualPath(text string) (usual string, clear, sure bool) {
+	clear, sure = true, !strings.Contains(text, `\`)
 	segments := strings.Split(strings.ReplaceAll(text, `\`, "/"), "/")
 	for i, raw := range segments {
 		segment, _, parameters := strings.Cut(raw, ";")
 		segment = strings.ReplaceAll(lowerASCII(decodeOnce(segment)), `\`, "/")
 		several := strings.Contains(segment, "/")
+		sure = sure && !several
 		for part := range strings.SplitSeq(segment, "/") {
 			clear = clear && !((parameters || several) && (part == "." || part == ".."))
 		}
 		clear = clear && !strings.ContainsFunc(segment, func(r rune) bool { return r < ' ' })
 		segments[i] = segment
 	}
-	return strings.Join(segments, "/"), clear
+	return strings.Join(segments, "/"), clear, sure
 }
 
 // lowerASCII keeps other letters, and bytes that are no letters, as they are.
