@@ -36,6 +36,7 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 		"new.yaml":       "rules: [{name: login, match: {path: /login}, limit: 10/m}]",
 		"rules.d/a.yaml": "rules: [{name: login, match: {path: /login}, limit: 5/m}]",
 		"weir.test.yaml": "{rules: weir.yaml, tests: [{name: t, steps: [{request: {path: /login}, expect: allow}]}]}",
+		"config":         "domain: shop\ndescriptors:\n  - {key: path, rate_limit: {unit: minute, requests_per_unit: 5}}\n",
 		"nginx.conf":     "limit_req_zone $uri zone=a:1m rate=1r/s; server { limit_req zone=a; }",
 		"record.jsonl":   `{"time":"2026-11-22T02:30:00Z","rule":"default","key":"alice","cost":3,"allowed":true}` + "\n",
 	} {

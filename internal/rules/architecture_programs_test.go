@@ -117,13 +117,21 @@ var programRules = map[string]packageRule{
 	},
 	"cmd/weir/internal/filelock": {},
 	"cmd/weir/internal/door":     {},
-	"cmd/weir/internal/nginx": {
+	"cmd/weir/internal/imported": {
 		imports: reasons{
-			".":                        "it reads nginx's limits",
-			"cmd/weir/internal/rules":  "what it makes is checked",
+			"cmd/weir/internal/rules":  "what was made is checked",
 			"github.com/goccy/go-yaml": "it writes a file",
 		},
-		testImports: reasons{"github.com/rogpeppe/go-internal/txtar": "configurations and what becomes of them"},
+	},
+	"cmd/weir/internal/nginx": {
+		imports: reasons{
+			".":                          "it reads nginx's limits",
+			"cmd/weir/internal/imported": "it makes rules",
+		},
+		testImports: reasons{
+			"cmd/weir/internal/rules":               "what it makes is asked",
+			"github.com/rogpeppe/go-internal/txtar": "configurations and what becomes of them",
+		},
 	},
 	"cmd/weir/internal/resp": {
 		imports: reasons{
@@ -215,10 +223,11 @@ var programRules = map[string]packageRule{
 	},
 	"cmd/weir/internal/envoyproxy": {
 		imports: reasons{
-			".":                       "its limits",
-			"cmd/weir/internal/rules": "it makes its rules, and reads YAML with it",
-			"front":                   "keys have its bound",
-			"layer":                   "rules name the answer while the engine fails",
+			".":                          "its limits",
+			"cmd/weir/internal/rules":    "it makes its rules, and reads YAML with it",
+			"cmd/weir/internal/imported": "its limits become rules of our own",
+			"front":                      "keys have its bound",
+			"layer":                      "rules name the answer while the engine fails",
 			"github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3": "entries of descriptors",
 			"github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3":           "units, and limits in answers",
 			"google.golang.org/protobuf/types/known/structpb":                             "metadata",
@@ -325,12 +334,14 @@ var programRules = map[string]packageRule{
 		testImports: reasons{"github.com/santhosh-tekuri/jsonschema/v6": "the schema says what the parser reads"},
 	},
 	"cmd/weir/internal/inspect": {imports: reasons{
-		".":                       "states of a daemon are peeked at",
-		"cmd/weir/internal/cli":   "errors with hints, flags",
-		"cmd/weir/internal/nginx": "it imports its limits",
-		"cmd/weir/internal/ctl":   "a running daemon explains, too",
-		"cmd/weir/internal/rules": "it shows them",
-		"github.com/spf13/cobra":  "it has commands",
+		".":                            "states of a daemon are peeked at",
+		"cmd/weir/internal/cli":        "errors with hints, flags",
+		"cmd/weir/internal/nginx":      "it imports its limits",
+		"cmd/weir/internal/envoyproxy": "it imports its limits",
+		"cmd/weir/internal/imported":   "imported rules are printed",
+		"cmd/weir/internal/ctl":        "a running daemon explains, too",
+		"cmd/weir/internal/rules":      "it shows them",
+		"github.com/spf13/cobra":       "it has commands",
 	}},
 	"cmd/weir/internal/replay": {imports: reasons{
 		"simulate":                  "it replays",

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/layer"
 )
 
 // Config is the content of all files. It does not change.
@@ -18,11 +19,13 @@ type Config struct {
 	Ignored []string // keys of files that have no meaning where they stand, with their places
 	Limits  []*Limit // in the order of the files
 	domains map[string]*level
+	order   []string // of the domains
 	stats   *Stats
 }
 
 // level is a list of descriptors.
 type level struct {
+	all   []*descriptor // in the order of the files
 	exact map[pair]*descriptor
 	any   map[string]*descriptor // without a value
 	wild  []*descriptor          // with stars, in the order of the files
@@ -53,6 +56,7 @@ type Limit struct {
 	Own       bool       // decides by a limit in text form, which Shown does not describe
 	Rule      *weir.Rule // nil if Unlimited
 	Beyond    *weir.Rule // the same states, with room for one more; nil of an Own limit
+	OnFailure layer.Policy
 	Shown     *service.RateLimitResponse_RateLimit
 	File      string
 	Line      int

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
-	"github.com/weirflow/weir/layer"
 )
 
 const day = 24 * time.Hour
@@ -107,6 +106,7 @@ func (r *reader) file(name string, root rules.Value) {
 		return
 	case !twice:
 		r.first[domain], r.config.domains[domain] = name, newLevel()
+		r.config.order = append(r.config.order, domain)
 	}
 	r.descriptors(r.config.domains[domain], domain, descriptors)
 }
@@ -125,6 +125,7 @@ func (r *reader) descriptors(into *level, path string, list rules.Value) {
 
 // add adds a descriptor, unless there is one of the same key and value.
 func (l *level) add(d *descriptor, path string, v rules.Value) {
+	l.all = append(l.all, d)
 	switch {
 	case l.exact[d.pair] != nil || d.value == "" && l.any[d.key] != nil:
 		v.Fail("the descriptor %s is given twice", path)
@@ -145,7 +146,6 @@ type draft struct {
 	count       int64
 	unit        string
 	own         []weir.Limit
-	onFailure   layer.Policy
 	extended    bool
 	at          rules.Value // the rate_limit
 	limitAt     rules.Value // the number, or the limit in text form
@@ -234,7 +234,7 @@ func (r *reader) extension(l *draft, v rules.Value) {
 		case "all_or_nothing":
 			l.Atomic = f.Flag()
 		case "on_failure":
-			_ = l.onFailure.UnmarshalText([]byte(f.OneOf("deny", "allow", "local")))
+			_ = l.OnFailure.UnmarshalText([]byte(f.OneOf("deny", "allow", "local")))
 		default:
 			f.Key.Fail("the key %q of weir is unknown, want limit, all_or_nothing or on_failure", f.Name)
 		}
@@ -268,7 +268,7 @@ func (r *reader) finish(l *draft, path string) {
 		return
 	}
 	r.config.Limits = append(r.config.Limits, l.Limit)
-	r.list = append(r.list, &rules.Rule{Name: l.Rule.Name(), File: l.File, Line: l.Line, OnFailure: l.onFailure, Limit: l.Rule})
+	r.list = append(r.list, &rules.Rule{Name: l.Rule.Name(), File: l.File, Line: l.Line, OnFailure: l.OnFailure, Limit: l.Rule})
 }
 
 // makeRules makes the rule of a limit. A limit of nothing counts in a window of one.

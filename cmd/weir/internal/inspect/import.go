@@ -9,7 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
+	"github.com/weirflow/weir/cmd/weir/internal/imported"
 	"github.com/weirflow/weir/cmd/weir/internal/nginx"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 func importCommand() *cobra.Command {
@@ -18,15 +21,16 @@ func importCommand() *cobra.Command {
 		Short: "Make a rules file from the configuration of another program",
 		Long: `Import prints rules that decide like the configuration of another program. What
 has no counterpart is named with its reason, in comments of the file and as errors.`,
-		Example: `  weir rules import nginx nginx.conf > weir.yaml`,
+		Example: `  weir rules import nginx nginx.conf > weir.yaml
+  weir rules import envoyproxy config > weir.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return cli.Misuse(fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath()), "try: weir rules import nginx")
+				return cli.Misuse(fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath()), "try: weir rules import nginx, or envoyproxy")
 			}
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(importNginxCommand())
+	cmd.AddCommand(importNginxCommand(), importEnvoyproxyCommand())
 	return cmd
 }
 
@@ -44,24 +48,55 @@ locations become paths. A map or geo block that leaves no key becomes an excepti
 			if err != nil {
 				return cli.Fail(fmt.Errorf("rules import nginx: %w", err), "docs/howto/gateways.md says what can be imported; nginx -t checks the configuration itself")
 			}
-			for _, n := range made.Notes {
-				cmd.PrintErrln("weir:", cli.Printable(n.String()))
-			}
-			if len(made.Rules) == 0 {
-				return cli.Fail(fmt.Errorf("rules import nginx: %s: no limit has a counterpart", args[0]), "limits are the directives limit_req and limit_conn")
-			}
-			text, err := made.YAML(args[0])
-			if err != nil {
-				return fmt.Errorf("rules import nginx: %w", err)
-			}
-			_, err = cmd.OutOrStdout().Write(text)
-			return cli.Unwritable("rules import nginx", err)
+			return printImported(cmd, made, args[0], "limits are the directives limit_req and limit_conn")
 		},
 	}
 }
 
+func importEnvoyproxyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "envoyproxy FILE or DIR",
+		Short: "Make a rules file from the files of envoyproxy/ratelimit",
+		Long: `Envoyproxy reads the files of envoyproxy/ratelimit, and prints a rule for each
+rate_limit. weir serve --compat envoyproxy takes those files unchanged, and counts
+as envoyproxy/ratelimit does. Our own rules take from all limits of a call, or from
+none of them.`,
+		Example: `  weir rules import envoyproxy config > weir.yaml`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			environment, err := envoyproxy.Read(os.Getenv)
+			if err != nil {
+				return cli.Misuse(fmt.Errorf("rules import envoyproxy: %w", err), "the variables are those of envoyproxy/ratelimit")
+			}
+			config, err := rules.Load(rules.Options{Parse: envoyproxy.Parser(environment.Settings, &envoyproxy.Stats{})}, args[0])
+			if err != nil {
+				return cli.Fail(fmt.Errorf("rules import envoyproxy:\n%w", err), "docs/howto/envoy.md lists the keys of these files")
+			}
+			made := envoyproxy.Import(config.Foreign.(*envoyproxy.Config))
+			return printImported(cmd, made, args[0], "a descriptor has a limit in its rate_limit")
+		},
+	}
+}
+
+// printImported prints the rules on standard output, and notes on standard error.
+func printImported(cmd *cobra.Command, made *imported.Result, from, hint string) error {
+	name := "rules import " + cmd.Name()
+	for _, n := range made.Notes {
+		cmd.PrintErrln("weir:", cli.Printable(n.String()))
+	}
+	if len(made.Rules) == 0 {
+		return cli.Fail(fmt.Errorf("%s: %s: no limit has a counterpart", name, from), hint)
+	}
+	text, err := made.YAML(from, cmd.Name())
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	_, err = cmd.OutOrStdout().Write(text)
+	return cli.Unwritable(name, err)
+}
+
 // importNginx reads the file from the root of its volume, because includes may be absolute.
-func importNginx(file string) (*nginx.Result, error) {
+func importNginx(file string) (*imported.Result, error) {
 	full, err := filepath.Abs(file)
 	if err != nil {
 		return nil, err

@@ -6,14 +6,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/weirflow/weir/cmd/weir/internal/imported"
 )
 
 // key is the key of a zone in attributes.
 type key struct {
 	attributes []string
-	skips      bool     // requests without it are not limited
-	match      Patterns // if not empty, only these requests have a key
-	except     Patterns // these have none
+	skips      bool              // requests without it are not limited
+	match      imported.Patterns // if not empty, only these requests have a key
+	except     imported.Patterns // these have none
 }
 
 // attributes are the variables of nginx with a counterpart.
@@ -126,14 +128,14 @@ func (c *converter) keyByTable(d *directive) (k key, err error) {
 	}
 	switch {
 	case otherwise == "":
-		k.match = Patterns{attribute: with}
+		k.match = imported.Patterns{attribute: with}
 		if len(without) > 0 {
-			k.except = Patterns{attribute: without}
+			k.except = imported.Patterns{attribute: without}
 		}
 	case len(with) > 0 && len(without) > 0:
 		return k, fmt.Errorf("%s has a key again within what it spares", d)
 	case len(without) > 0:
-		k.except = Patterns{attribute: without}
+		k.except = imported.Patterns{attribute: without}
 	}
 	return k, nil
 }

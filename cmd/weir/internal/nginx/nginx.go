@@ -12,48 +12,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/imported"
 )
 
-// Rule is a rule as a file has it.
-type Rule struct {
-	Name    string   `yaml:"name"`
-	Match   any      `yaml:"match"` // any, or Patterns
-	Except  Patterns `yaml:"except,omitempty"`
-	Key     []string `yaml:"key,flow,omitempty"`
-	Missing string   `yaml:"missing,omitempty"`
-	Limit   string   `yaml:"limit"`
-	Shadow  bool     `yaml:"shadow,omitempty"`
-}
-
-// Patterns are patterns by attribute.
-type Patterns map[string][]string
-
-// Note says what was left out, or is otherwise than in nginx.
-type Note struct {
-	File string
-	Line int
-	Text string
-}
-
-func (n Note) String() string { return fmt.Sprintf("%s:%d: %s", n.File, n.Line, n.Text) }
-
-// Result is what an import made.
-type Result struct {
-	Rules []Rule
-	Notes []Note
-}
-
 // Import reads a configuration file, and those that it includes.
-func Import(files fs.FS, name string) (*Result, error) {
+func Import(files fs.FS, name string) (*imported.Result, error) {
 	all, err := parse(files, name)
 	if err != nil {
 		return nil, err
 	}
-	c := &converter{zones: map[string]*zone{}, variables: map[string]*directive{}, Result: &Result{}}
+	c := &converter{zones: map[string]*zone{}, variables: map[string]*directive{}, Result: &imported.Result{}}
 	for _, d := range all {
 		switch d.name() {
 		case "http":
@@ -73,30 +42,16 @@ func isHTTP(name string) bool {
 	return slices.Contains([]string{"server", "limit_req_zone", "limit_conn_zone", "limit_req", "limit_conn", "map", "geo"}, name)
 }
 
-// YAML returns the rules as a file. Notes are its comments.
-func (r *Result) YAML(name string) ([]byte, error) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Made from %s by weir rules import nginx.\n", name)
-	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "# %s\n", n)
-	}
-	text, err := yaml.MarshalWithOptions(struct {
-		Rules []Rule `yaml:"rules"`
-	}{r.Rules}, yaml.IndentSequence(true))
-	b.Write(text)
-	return []byte(b.String()), err
-}
-
 // converter makes rules.
 type converter struct {
-	*Result
+	*imported.Result
 	zones     map[string]*zone
 	variables map[string]*directive // map and geo blocks, by the variable that they set
 	made      []made
 }
 
 func (c *converter) note(d *directive, format string, args ...any) {
-	c.Notes = append(c.Notes, Note{d.file, d.line, fmt.Sprintf(format, args...)})
+	c.Notes = append(c.Notes, imported.Note{File: d.file, Line: d.line, Text: fmt.Sprintf(format, args...)})
 }
 
 // zone is a zone of limit_req_zone or limit_conn_zone.
@@ -144,31 +99,20 @@ func zoneName(d *directive) string {
 
 // result writes the rules, and checks them. Limits that delay stand alone, so if they meet other limits, they admit at once
 // instead.
-func (c *converter) result() (*Result, error) {
+func (c *converter) result() (*imported.Result, error) {
 	notes := c.Notes
 	c.write()
-	err := c.check()
+	err := c.Check()
 	if err == nil {
 		return c.Result, nil
 	}
 	for i := range c.made {
 		if d := weir.Describe(c.made[i].limit); d.Delays {
 			c.made[i].limit = weir.TokenBucket{Rate: d.Rate, Burst: d.Capacity}
-			notes = append(notes, Note{c.made[i].zone.file, c.made[i].zone.line, "requests that nginx delays are admitted at once: limits that delay cannot be decided with others"})
+			notes = append(notes, imported.Note{File: c.made[i].zone.file, Line: c.made[i].zone.line, Text: "requests that nginx delays are admitted at once: limits that delay cannot be decided with others"})
 		}
 	}
 	c.Rules, c.Notes = nil, notes
 	c.write()
-	return c.Result, c.check()
-}
-
-func (c *converter) check() error {
-	if len(c.Rules) == 0 {
-		return nil
-	}
-	text, err := c.YAML("")
-	if err == nil {
-		_, err = rules.Parse(rules.Options{}, rules.File{Name: "imported rules", Content: text})
-	}
-	return err
+	return c.Result, c.Check()
 }

@@ -35,7 +35,7 @@ func TestConfigurationsBecomeTheseRules(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		got, err := r.YAML("nginx.conf")
+		got, err := r.YAML("nginx.conf", "nginx")
 		want, _ := fs.ReadFile(files, name+"/want")
 		if err != nil || string(got) != string(want) {
 			t.Errorf("%s: %v\n got %s\nwant %s", name, err, got, want)
@@ -44,13 +44,13 @@ func TestConfigurationsBecomeTheseRules(t *testing.T) {
 }
 
 // imported returns the rules of a configuration.
-func imported(t *testing.T, text string) *rules.Config {
+func importOf(t *testing.T, text string) *rules.Config {
 	t.Helper()
 	r, err := Import(fstest.MapFS{"nginx.conf": {Data: []byte(text)}}, "nginx.conf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := r.YAML("nginx.conf")
+	made, err := r.YAML("nginx.conf", "nginx")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func imported(t *testing.T, text string) *rules.Config {
 
 // nginx decides a request by the longest location that fits, or by what is around it.
 func TestRequestsMatchTheLimitsOfTheirLocation(t *testing.T) {
-	config := imported(t, `
+	config := importOf(t, `
 limit_req_zone $binary_remote_addr zone=server:1m rate=1r/s;
 limit_req_zone $binary_remote_addr zone=root:1m rate=1r/s;
 limit_req_zone $binary_remote_addr zone=login:1m rate=1r/s;
@@ -117,7 +117,7 @@ func FuzzImport(f *testing.F) {
 		if err != nil || len(r.Rules) == 0 {
 			return
 		}
-		made, err := r.YAML("nginx.conf")
+		made, err := r.YAML("nginx.conf", "nginx")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/imported"
 )
 
 // made is a rule, and the place that it is of.
@@ -112,15 +113,15 @@ func (c *converter) write() {
 			c.note(m.zone.directive, "zone %s has different limits, each of which counts alone", name)
 			name += "-" + strconv.Itoa(names[m.zone])
 		}
-		r := Rule{Name: name, Match: "any", Key: m.zone.key.attributes, Limit: m.limit.String(), Shadow: m.dry, Except: Patterns{}}
-		match := Patterns{}
+		r := imported.Rule{Name: name, Match: "any", Key: m.zone.key.attributes, Limit: m.limit.String(), Shadow: m.dry, Except: imported.Patterns{}}
+		match := imported.Patterns{}
 		for attribute, patterns := range m.zone.key.match {
 			match[attribute] = patterns
 		}
 		for attribute, patterns := range m.zone.key.except {
 			r.Except[attribute] = patterns
 		}
-		add := func(to Patterns, attribute string, patterns []string) {
+		add := func(to imported.Patterns, attribute string, patterns []string) {
 			if len(patterns) > 0 {
 				to[attribute] = append(slices.Clone(to[attribute]), patterns...)
 			}
