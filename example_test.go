@@ -294,6 +294,20 @@ func networkOf(key string) (parent string, ok bool) {
 	return network.String(), err == nil
 }
 
+// A memory engine holds the states of many keys in the process.
+func ExampleNewMemory() {
+	ctx := context.Background()
+	login, err := weir.ParseRule("login=5/m and fixed window 100/d")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	engine := weir.NewMemory(weir.MemoryOptions{MaxKeys: 1_000_000})
+	d, err := engine.Take(ctx, login.For("alice", 1))
+	fmt.Println(d.Allowed, d.Remaining, err)
+	// Output: true 4 <nil>
+}
+
 // An attacker who owns a /64 has 2^64 addresses. With room for one key, they get the limit of that key and one more
 // together.
 func ExampleMemoryOptions_parent() {
@@ -386,6 +400,29 @@ func ExampleLimiter_Wait() {
 	workers.Wait()
 	fmt.Println("15 starts, the last after", reached(start, 200*time.Millisecond))
 	// Output: 15 starts, the last after 200ms
+}
+
+// paced calls a function for each of the URLs, at the speed of the limiter.
+func paced(ctx context.Context, lim *weir.Limiter, urls []string, fetch func(url string)) error {
+	for _, url := range urls {
+		if err := lim.Wait(ctx); err != nil {
+			return err
+		}
+		fetch(url)
+	}
+	return nil
+}
+
+// A loop waits before each turn.
+func ExampleLimiter_Wait_loop() {
+	lim, err := weir.New(weir.RateGate{Rate: weir.PerSecond(20)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = paced(context.Background(), lim, []string{"a", "b", "c"}, func(url string) { fmt.Print(url, " ") })
+	fmt.Println(err)
+	// Output: a b c <nil>
 }
 
 // One gate per tenant, by plan. A caller that cannot wait long enough gets an error at once.

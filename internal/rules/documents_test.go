@@ -34,20 +34,35 @@ func TestReadmeExamplesAreRunnableExamples(t *testing.T) {
 	}
 }
 
-// Code in another document also stands in a test, in the same form, so that it compiles; or it is the program of the README.
+// Code in another document also stands in a test or an example, in the same form, so that it compiles; or it is the program of
+// the README.
 func TestCodeInDocumentsStandsInTests(t *testing.T) {
 	var sources strings.Builder
 	sources.WriteString(readFile(t, "README.md"))
 	for _, f := range goFiles(t) {
-		if f.test {
+		if f.test || strings.HasPrefix(f.path, "examples/") {
 			sources.WriteString(readFile(t, f.path))
 		}
 	}
 	for _, document := range documents(t) {
 		for _, block := range goBlock.FindAllStringSubmatch(readFile(t, document), -1) {
 			if !strings.Contains(sources.String(), block[1]) {
-				t.Errorf("%s shows this, which is in no test:\n%s", document, block[1])
+				t.Errorf("%s shows this, which is in no test or example:\n%s", document, block[1])
 			}
+		}
+	}
+}
+
+// indentedGo matches a line of Go in a block that is only indented, which no test compiles.
+var indentedGo = regexp.MustCompile(`(?m)^    .*(?: := |\berr != nil\b).*$`)
+
+func TestCodeInDocumentsIsMarkedAsGo(t *testing.T) {
+	for _, document := range documents(t) {
+		if strings.HasPrefix(document, "docs/from/") {
+			continue // compares calls line by line
+		}
+		for _, line := range indentedGo.FindAllString(fenced.ReplaceAllString(readFile(t, document), ""), -1) {
+			t.Errorf("%s shows Go that no test compiles: %s", document, strings.TrimSpace(line))
 		}
 	}
 }
