@@ -32,7 +32,7 @@ type randomCrowd struct {
 // sometimes leave, while calls of the store conflict and answers are lost. When that ends, every caller that stays is served
 // soon, no limit is exceeded, and in the end all slots are free. WEIR_TIMES sets how many schedules are tried.
 func TestEveryCallerOnAStoreIsServedSoon(t *testing.T) {
-	times := 5
+	times := 3
 	if text := os.Getenv("WEIR_TIMES"); text != "" {
 		times, _ = strconv.Atoi(text)
 	}

@@ -96,16 +96,16 @@ func TestARowKeepsABoundedNumberOfIdentities(t *testing.T) {
 		}
 		return a.Decision.Remaining
 	}
-	for i := range 1500 {
+	for i := range 1100 {
 		take(i)
 	}
 	if size := len(store.rows["r\x00k"].State); size > 64<<10 {
 		t.Errorf("the row has %d bytes", size)
 	}
-	if got := take(1499); got != 98_500 {
-		t.Errorf("the last identity: %d are left, want 98500", got)
+	if got := take(1099); got != 98_900 {
+		t.Errorf("the last identity: %d are left, want 98900", got)
 	}
-	if got := take(1499 - 1023); got != 98_500+1023 {
+	if got := take(1099 - 1023); got != 98_900+1023 {
 		t.Errorf("the oldest identity that is kept: %d are left, want those of its first answer", got)
 	}
 }

@@ -130,12 +130,6 @@ func (s lockingStore) Sweep(_ context.Context, after string, before int64) (last
 // allEntries has the engine hold the logs of the vectors.
 const allEntries = math.MaxInt64
 
-func TestAnEngineOverAStorePassesTheSuiteAndItsVectors(t *testing.T) {
-	limittest.Run(t, func(clock func() int64) weir.Engine {
-		return enginekit.NewStore(newMemoryStore(clock), enginekit.StoreOptions{Clock: clock, MaxEntries: allEntries})
-	})
-}
-
 func TestAnEngineThatLocksItsStorePassesTheSuiteAndItsVectors(t *testing.T) {
 	limittest.Run(t, func(clock func() int64) weir.Engine {
 		store := lockingStore{newMemoryStore(clock)}
