@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -74,6 +76,35 @@ func TestDocumentsLinkToHeadingsThatExist(t *testing.T) {
 		}
 	}
 }
+
+var pathOfPage = regexp.MustCompile(`\bdocs/[a-z/-]+\.md\b`)
+
+// Error texts, helps, comments and configurations name pages by their paths.
+func TestThePathsOfPagesExist(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		name := entry.Name()
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "docs"):
+			return fs.SkipDir
+		case entry.IsDir() || !slices.Contains(namesPages, filepath.Ext(name)) && name != "Makefile":
+			return nil
+		}
+		for _, page := range pathOfPage.FindAllString(readFile(t, path), -1) {
+			if _, err := os.Stat(page); err != nil {
+				t.Errorf("%s names %s, which does not exist", path, page)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// namesPages are the kinds of files that name pages.
+var namesPages = []string{".go", ".sh", ".lua", ".txtar", ".cfg", ".conf", ".service", ".yml", ".yaml", ".json", ".proto"}
 
 func pages(t *testing.T, folder string) (paths []string) {
 	t.Helper()
