@@ -1,19 +1,24 @@
 package rls
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/weirflow/weir"
 )
 
-// decide makes one call to the engine, if the call needs it. If a rule refuses without the engine, nothing is taken.
+// decide makes one call to the engine, if the call needs it. If a rule refuses without the engine, or a question beside it
+// is refused, nothing is taken.
 func (c *call) decide(ctx context.Context, engine weir.Engine) error {
+	if err := c.askFirst(ctx, engine); err != nil {
+		return err
+	}
 	if !c.decision.Allowed {
 		c.takes = c.takes[:0]
 	}
 	taking := c.taking()
 	switch {
-	case taking == nil && len(c.others) == 0:
+	case taking == nil && len(c.others)+len(c.beside) == 0:
 		return nil
 	case len(c.parts) == 1 && c.parts[0].op == record && c.parts[0].counted.hits == 1:
 		d, err := engine.Record(ctx, c.others...)
@@ -27,10 +32,35 @@ func (c *call) decide(ctx context.Context, engine weir.Engine) error {
 	}
 	c.list()
 	c.results = append(c.results[:0], make([]weir.Result, len(c.asked))...)
-	if err := engine.Each(ctx, c.asked, c.results); err != nil {
+	err := engine.Each(ctx, c.asked, c.results)
+	if len(c.asked) == len(c.beside) { // the answer does not depend on them
+		for i := range c.results {
+			c.results[i].Err = cmp.Or(c.results[i].Err, err)
+		}
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	return c.readResults()
+}
+
+// askFirst asks the questions beside what is taken.
+func (c *call) askFirst(ctx context.Context, engine weir.Engine) error {
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.op != ask || len(p.requests) == 0 || len(c.takes) == 0 || !c.decision.Allowed {
+			continue
+		}
+		d, err := engine.Peek(ctx, p.requests...)
+		if err != nil {
+			return err
+		}
+		if !d.Allowed {
+			c.decision = d
+		}
+	}
+	return nil
 }
 
 // taking returns the first descriptor that takes, or nil.

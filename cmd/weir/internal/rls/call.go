@@ -38,8 +38,9 @@ type part struct {
 	own      *shown         // of a limit in the call
 	decision weir.Decision  // its own figures
 	refused  bool
-	rule     *rules.Rule // that refuses or exempts it without the engine
-	counted  counted     // of a descriptor that envoyproxy/ratelimit would count
+	rule     *rules.Rule  // that refuses or exempts it without the engine
+	reason   rules.Reason // why the engine is not asked
+	counted  counted      // of a descriptor that envoyproxy/ratelimit would count
 }
 
 // op is what a descriptor asks for.
@@ -71,6 +72,7 @@ func (s *Server) decide(ctx context.Context, who *door.Identity, r *service.Rate
 	if s.Asked != nil && len(c.takes) > 0 {
 		s.Asked(c.takes, c.decision.Allowed)
 	}
+	c.tell(ctx, s)
 	if c.in.compat != nil {
 		return c.answerCompat(s), nil
 	}
@@ -153,11 +155,13 @@ func (c *call) add(s *Server, d *envoy.RateLimitDescriptor) error {
 // match takes over what the rules make of a descriptor.
 func (c *call) match(p *part, requests *[]weir.Request) {
 	o := &c.outcome
-	*requests = append(*requests, o.Requests...)
+	if o.Verdict == rules.Ask {
+		*requests = append(*requests, o.Requests...)
+	}
 	if p.op == take {
 		c.beside = append(c.beside, o.Beside...)
 	}
-	p.refused, p.rule = o.Verdict == rules.Refuse && p.op != giveBack, o.Rule
+	p.refused, p.rule, p.reason = o.Verdict == rules.Refuse && p.op != giveBack, o.Rule, o.Reason
 	if p.refused {
 		c.decision.Allowed = false
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // counted is a descriptor as envoyproxy/ratelimit would count it: every descriptor by itself, the whole number of hits
@@ -46,8 +47,9 @@ func (c *call) readCompat(s *Server) error {
 		l := p.counted.Limit
 		switch {
 		case l == nil:
+			p.reason = rules.ByDefault
 		case l.Unlimited:
-			p.counted.exempt = true
+			p.counted.exempt, p.reason = true, rules.ByRule
 		case l.Name != "" && slices.Contains(replaced, l.Name):
 			p.counted.Limit = nil
 		default:

@@ -40,6 +40,9 @@ type Options struct {
 	Failed func(err error)
 	// Asked, if not nil, learns of each decision on requests. It must not keep them or block.
 	Asked func(requests []weir.Request, allowed bool)
+	// Judged and Compared, if not nil, learn of decisions without the engine and beside it, like those of api.Options.
+	Judged   func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
+	Compared func(name string, inForce, beside weir.Decision, err error)
 	// Stats are those of rules of envoyproxy/ratelimit.
 	Stats *envoyproxy.Stats
 	// Now is the time at which windows end. Default: time.Now.

@@ -9,6 +9,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
+	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
 	"github.com/weirflow/weir/httplimit"
 )
@@ -50,12 +51,12 @@ func (o *envoyOptions) check(isSet func(flag string) bool, files bool) error {
 }
 
 // server returns the rate limit service, or nil without --grpc.
-func (o *envoyOptions) server(engine *chosenEngine, used *inUse, stats *envoyproxy.Stats, failed func(error), asked func([]weir.Request, bool), log *slog.Logger) *rls.Server {
+func (o *envoyOptions) server(engine *chosenEngine, used *inUse, stats *envoyproxy.Stats, seen *metrics.Metrics, failed func(error), asked func([]weir.Request, bool), log *slog.Logger) *rls.Server {
 	if o.address == "" {
 		return nil
 	}
 	return rls.New(rls.Options{
-		Engine: engine.Engine, Config: used.config(), Headers: headerFormats[o.headers], Log: log, Asked: asked, Failed: failed, Stats: stats,
+		Engine: engine.Engine, Config: used.config(), Headers: headerFormats[o.headers], Log: log, Asked: asked, Failed: failed, Stats: stats, Judged: seen.Judged, Compared: seen.Compared,
 	})
 }
 

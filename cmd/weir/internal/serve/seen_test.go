@@ -107,6 +107,17 @@ func (d *seenDaemon) await(t *testing.T, lines ...string) string {
 	}
 }
 
+// What rules decide for Envoy without the engine counts like the rest.
+func TestDecisionsForEnvoyAreInTheMetrics(t *testing.T) {
+	d := startSeen(t, "--grpc", "127.0.0.1:0")
+	response, err := http.Post(d.url+"/json", "application/json", strings.NewReader(`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	d.await(t, `weir_decisions_total{reason="default",result="admitted",rule=""} 1`)
+}
+
 func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 	server := redistest.Start(t)
 	scraped := ""

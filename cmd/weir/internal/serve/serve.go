@@ -223,7 +223,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	again := reloadSignals(used.set != nil)
 	s := server{log: log, ports: &o.ports, door: *o.ports.door(named, listener.Addr()), open: connections{most: most}, drain: o.drain, grace: o.grace}
 	o.compat.warn(log, used.config())
-	envoy := o.ports.envoy.server(engine, used, &o.compat.stats, func(err error) { s.api.Failed(err) }, recorded, log)
+	envoy := o.ports.envoy.server(engine, used, &o.compat.stats, seen, func(err error) { s.api.Failed(err) }, recorded, log)
 	s.api = api.New(api.Options{
 		Serves: door.Serves, Who: door.Of, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
 		Check: check, Dynamic: o.mayNameLimits(), Secret: changed.Secret, Asked: recorded, Judged: seen.Judged, Compared: seen.Compared, Wait: o.wait.within(most), Also: o.compat.paths(envoy, func() string { return s.api.Unready() }),
