@@ -241,6 +241,7 @@ var programRules = map[string]packageRule{
 			"cmd/weir/internal/door":             "callers need scopes",
 			"google.golang.org/grpc/credentials": "callers may show a certificate",
 			"google.golang.org/grpc/metadata":    "callers may show a token",
+			"google.golang.org/grpc/tap":         "calls of strangers are not read",
 			"google.golang.org/grpc/peer":        "callers may show a certificate",
 			"front":                              "keys have its bound",
 			"httplimit":                          "header fields are those of its middleware",

@@ -5,17 +5,33 @@ import (
 	"crypto/tls"
 	"net/http"
 
+	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // caller returns who asks over gRPC.
 func (s *Server) caller(ctx context.Context) *door.Identity {
+	return s.identify(ctx, metadata.ValueFromIncomingContext(ctx, "authorization"))
+}
+
+// turnAway refuses a call of a stranger before its message is read, which may take many times the memory of its bytes.
+func (s *Server) turnAway(ctx context.Context, call *tap.Info) (context.Context, error) {
+	if call.FullMethodName == service.RateLimitService_ShouldRateLimit_FullMethodName {
+		if who := s.identify(ctx, call.Header["authorization"]); !who.Some(door.Take) {
+			return nil, denied(who, door.Take, "")
+		}
+	}
+	return ctx, nil
+}
+
+func (s *Server) identify(ctx context.Context, authorization []string) *door.Identity {
 	var state *tls.ConnectionState
 	if p, ok := peer.FromContext(ctx); ok {
 		if over, ok := p.AuthInfo.(credentials.TLSInfo); ok {
@@ -23,8 +39,8 @@ func (s *Server) caller(ctx context.Context) *door.Identity {
 		}
 	}
 	token := ""
-	if values := metadata.ValueFromIncomingContext(ctx, "authorization"); len(values) == 1 {
-		token = door.Bearer(values[0])
+	if len(authorization) == 1 {
+		token = door.Bearer(authorization[0])
 	}
 	return s.Door.Identify(token, state)
 }
@@ -34,9 +50,6 @@ func (s *Server) caller(ctx context.Context) *door.Identity {
 func (c *call) allowed(who *door.Identity) error {
 	if who.May(door.Take, "") && who.May(door.Dynamic, "") && who.May(door.Refund, "") {
 		return nil
-	}
-	if !who.Some(door.Take) {
-		return denied(who, door.Take, "")
 	}
 	for i := range c.parts {
 		p := &c.parts[i]

@@ -23,6 +23,12 @@ var httpStatus = map[codes.Code]int{
 	codes.Internal:         http.StatusInternalServerError,
 }
 
+// The bounds on the memory of calls in JSON, which take a dozen times the memory of their text.
+const (
+	smallCall = 16 << 10
+	mostLarge = 16 // above smallCall at a time
+)
+
 // ServeHTTP answers a call in JSON, for clients that do not speak gRPC, with the statuses of envoyproxy/ratelimit: 200,
 // 429 for a refusal, 400 for a call that cannot be decided. An engine that cannot decide is 503.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -31,28 +37,36 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "rls: this path takes POST", http.StatusMethodNotAllowed)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
+	who := door.Of(r)
+	if !who.Some(door.Take) {
+		fail(w, denied(who, door.Take, ""))
+		return
+	}
+	text, large, err := s.read(http.MaxBytesReader(w, r.Body, maxCall))
+	if large {
+		defer s.large.Add(-1)
+	}
 	var call service.RateLimitRequest
 	if err == nil {
-		err = protojson.Unmarshal(body, &call)
+		err = protojson.Unmarshal(text, &call)
+	}
+	if err == errNoRoom {
+		fail(w, err)
+		return
 	}
 	if err != nil {
 		http.Error(w, "rls: the body is not a RateLimitRequest in JSON: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	answer, err := s.answer(r.Context(), door.Of(r), &call)
+	answer, err := s.answer(r.Context(), who, &call)
 	if err != nil {
-		code := httpStatus[status.Code(err)]
-		if code == http.StatusServiceUnavailable {
-			w.Header().Set("Retry-After", "1")
-		}
-		http.Error(w, status.Convert(err).Message(), code)
+		fail(w, err)
 		return
 	}
-	var text bytes.Buffer
+	var compact bytes.Buffer
 	written, err := protojson.Marshal(answer)
 	if err == nil {
-		err = json.Compact(&text, written) // protojson varies its spaces
+		err = json.Compact(&compact, written) // protojson varies its spaces
 	}
 	if err != nil {
 		http.Error(w, "rls: the answer is no JSON", http.StatusInternalServerError)
@@ -62,5 +76,32 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answer.OverallCode == service.RateLimitResponse_OVER_LIMIT {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
-	_, _ = w.Write(append(text.Bytes(), '\n')) // an error means that the client has gone
+	_, _ = w.Write(append(compact.Bytes(), '\n')) // an error means that the client has gone
+}
+
+var errNoRoom = status.Error(codes.Unavailable, "rls: too many large calls are being read; ask again")
+
+// read reads the text of a call. A large one counts in s.large, also after an error.
+func (s *Server) read(body io.Reader) (text []byte, large bool, err error) {
+	text, err = io.ReadAll(io.LimitReader(body, smallCall))
+	if err != nil || len(text) < smallCall {
+		return text, false, err
+	}
+	if s.large.Add(1) > mostLarge {
+		return nil, true, errNoRoom
+	}
+	rest, err := io.ReadAll(body)
+	return append(text, rest...), true, err
+}
+
+// fail answers a call that is not decided.
+func fail(w http.ResponseWriter, err error) {
+	code := httpStatus[status.Code(err)]
+	switch code {
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
+	}
+	http.Error(w, status.Convert(err).Message(), code)
 }

@@ -54,6 +54,7 @@ type Port struct {
 func NewPort(s *Server, o PortOptions) *Port {
 	options := []grpc.ServerOption{
 		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.InTapHandle(s.turnAway),
 		grpc.MaxRecvMsgSize(maxCall),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -198,5 +199,65 @@ func TestJSONOverHTTPAnswersWithAStatus(t *testing.T) {
 		if text := strings.ReplaceAll(string(body), " ", ""); w.Code != c.status || !strings.Contains(text, strings.ReplaceAll(c.want, " ", "")) {
 			t.Errorf("%.40s: got %d %s, want %d %s", c.body, w.Code, body, c.status, c.want)
 		}
+	}
+}
+
+// unread is a body that must not be read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+
+func TestACallOfAStrangerIsNotRead(t *testing.T) {
+	s, _ := newServer(t, shop, func(o *Options) { o.Door = &door.Port{} })
+	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/json", unread{t})
+	s.ServeHTTP(w, r.WithContext(s.Door.Mark(r.Context())))
+	if w.Code != http.StatusUnauthorized || w.Header().Get("WWW-Authenticate") == "" {
+		t.Errorf("in JSON: got %d and %v, want 401 and how to show who asks", w.Code, w.Header())
+	}
+
+	conn, _, _, _ := startPort(t, time.Second, func(o *Options) { o.Door = &door.Port{} })
+	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, service.RateLimitService_ShouldRateLimit_FullMethodName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.RecvMsg(new(service.RateLimitResponse)); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("over gRPC, before any message: got %v, want Unauthenticated", err)
+	}
+	if _, err := healthy.NewHealthClient(conn).Check(t.Context(), &healthy.HealthCheckRequest{}); err != nil {
+		t.Errorf("health: %v", err)
+	}
+}
+
+func TestFewLargeCallsAreInMemoryAtATime(t *testing.T) {
+	s, _ := newServer(t, shop, nil)
+	var bodies [mostLarge]*io.PipeWriter
+	var ended sync.WaitGroup
+	ask := func(body io.Reader) int {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/json", body)
+		s.ServeHTTP(w, r.WithContext(s.Door.Mark(r.Context())))
+		return w.Code
+	}
+	space := strings.Repeat(" ", smallCall)
+	for i := range bodies {
+		var body *io.PipeReader
+		body, bodies[i] = io.Pipe()
+		ended.Go(func() { _ = ask(body) })
+		_, _ = io.WriteString(bodies[i], space+" ") // returns when the last byte is read, so the call counts as large
+	}
+	if got := ask(strings.NewReader(space)); got != http.StatusServiceUnavailable {
+		t.Errorf("one large call too many: got %d, want 503", got)
+	}
+	if got := ask(strings.NewReader(callOf(entries("path=/api/x")))); got != http.StatusOK {
+		t.Errorf("a small call beside large ones: got %d, want 200", got)
+	}
+	for _, body := range bodies {
+		_ = body.Close()
+	}
+	ended.Wait()
+	if got := ask(strings.NewReader(callOf(entries("path=/api/x")) + space)); got != http.StatusOK {
+		t.Errorf("a large call after the others: got %d, want 200", got)
 	}
 }

@@ -55,6 +55,7 @@ type Server struct {
 	Options
 	use       atomic.Pointer[inUse]
 	overrides overrides
+	large     atomic.Int32 // calls in JSON above smallCall that are being read or decided
 }
 
 // inUse are the rules in use, with what is prepared for answers.
