@@ -53,7 +53,6 @@ export default defineConfig({
   cleanUrls: false,
   lastUpdated: false,
   markdown: {
-    html: false,
     anchor: { slugify: slug },
     config: md => md.use(linksToTheRepository).use(scrollable),
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
