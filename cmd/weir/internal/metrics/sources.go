@@ -17,6 +17,8 @@ type Sources struct {
 	Engine weir.Engine
 	API    *api.API
 	Rules  *rules.Set // nil without rules in files
+	// Overrides returns the number of keys with another limit in force.
+	Overrides func() int
 }
 
 // Watch adds the sources to the metrics.
@@ -45,6 +47,7 @@ var (
 	engineUp = gauge("weir_engine_up", "1 while the engine decides, 0 while it fails or a policy answers in its place.")
 
 	ruleNumber    = gauge("weir_rules", "Rules in force.")
+	overrides     = gauge("weir_overrides", "Blocks, allows and limits of single keys or prefixes in force.")
 	reloadFailing = gauge("weir_rules_reload_failing", "1 while the files have problems, so that rules of before are in force.")
 
 	keys     = gauge("weir_keys", "Keys with a state in memory, including idle ones that are not yet evicted.")
@@ -58,7 +61,7 @@ var (
 	oldest  = gauge("weir_waiting_oldest_seconds", "How long the caller has waited that waits longest, by rule.", "rule")
 	waits   = counter("weir_waits_total", "Waits that have ended, by rule and end: granted, or the reason.", "rule", "end")
 
-	values = []value{ready, engineUp, ruleNumber, reloadFailing, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits}
+	values = []value{ready, engineUp, ruleNumber, overrides, reloadFailing, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits}
 )
 
 // collector reads the sources.
@@ -91,6 +94,9 @@ func (c collector) collectRules(to chan<- prometheus.Metric) {
 		failing = last.Err != nil && last.Now != nil // otherwise changes go unnoticed
 	}
 	ruleNumber.send(to, float64(c.API.Rules()))
+	if c.Overrides != nil {
+		overrides.send(to, float64(c.Overrides()))
+	}
 	reloadFailing.send(to, truth(failing))
 }
 

@@ -228,7 +228,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		Serves: door.Serves, Who: door.Of, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
 		Check: check, Dynamic: o.mayNameLimits(), Secret: changed.Secret, Asked: recorded, Judged: seen.Judged, Compared: seen.Compared, Wait: o.wait.within(most), Also: o.compat.paths(envoy, func() string { return s.api.Unready() }),
 	})
-	seen.Watch(metrics.Sources{Engine: engine.Engine, API: s.api, Rules: used.set})
+	seen.Watch(metrics.Sources{Engine: engine.Engine, API: s.api, Rules: used.set, Overrides: func() int { return len(changed.Entries()) }})
 	traced, endTraces := o.traces.begin(seen.HTTP(s.api, s.api.Serves), s.api.Serves, seen, log)
 	defer endTraces()
 	s.traffic = traced
