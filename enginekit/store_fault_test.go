@@ -84,6 +84,24 @@ func TestAConflictWritesNothingAndIsRepeated(t *testing.T) {
 	})
 }
 
+// A peek locks nothing, so that it also works on a server that cannot be written.
+func TestAPeekLocksNothing(t *testing.T) {
+	store := newMemoryStore(wallClock)
+	e := enginekit.NewStore(lockingStore{store}, enginekit.StoreOptions{Conflicts: -1})
+	rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)})
+	for i := range 3 {
+		if _, err := e.Take(t.Context(), rule.For("k", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := e.Peek(t.Context(), rule.For("k", 1)); err != nil || d.Remaining != int64(9-i) {
+			t.Errorf("peek %d: %+v and %v", i, d, err)
+		}
+	}
+	if got := store.locks.Load(); got != 3 {
+		t.Errorf("%d locks, want those of the 3 takes", got)
+	}
+}
+
 // A row has a bounded number of identities, so that a hot key does not write megabytes with each decision.
 func TestARowKeepsABoundedNumberOfIdentities(t *testing.T) {
 	store := newMemoryStore(wallClock)

@@ -45,7 +45,7 @@ func (e *StoreEngine) attempt(asks []*question) (again []*question) {
 	if len(asks) == 0 {
 		return nil
 	}
-	if e.locker != nil && slices.ContainsFunc(rows, func(r *row) bool { return r.conflicts >= e.options.Conflicts }) {
+	if e.locks(asks, rows) {
 		if asks, rows = e.staying(asks, sent); len(asks) == 0 {
 			return nil
 		}
@@ -65,6 +65,12 @@ func (e *StoreEngine) attempt(asks []*question) (again []*question) {
 		return nil
 	}
 	return e.settle(ctx, now, decide(asks, rows, now))
+}
+
+// locks reports whether the rows have to be locked: their swaps keep failing, and not all asks are peeks.
+func (e *StoreEngine) locks(asks []*question, rows []*row) bool {
+	return e.locker != nil && slices.ContainsFunc(rows, func(r *row) bool { return r.conflicts >= e.options.Conflicts }) &&
+		slices.ContainsFunc(asks, func(a *question) bool { return a.call.Op != weir.OpPeek })
 }
 
 // staying returns the asks whose callers still wait, and their rows in the order of their keys. It frees the other rows. The asks

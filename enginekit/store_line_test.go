@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -292,6 +293,26 @@ func TestACallerOfSeveralKeysIsServedBesideBookings(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The clock of the store is set forward by an hour and back, while callers of slots wait. They go on within seconds.
+func TestCallersInLineGoOnWhenTheClockOfTheStoreIsSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var step atomic.Int64
+		s := lineStore{newMemoryStore(func() int64 { return time.Now().UnixNano() + step.Load() })}
+		slots := lineRule(t, "s=concurrency 1 lease 5s")
+		go func() {
+			time.Sleep(300 * time.Millisecond)
+			step.Store(int64(time.Hour))
+			time.Sleep(500 * time.Millisecond)
+			step.Store(0)
+		}()
+		began := time.Now()
+		order := parade(t, queues(t, s, 3), 20, 50*time.Millisecond, slots.For("k", 1))
+		if took := time.Since(began); len(order) != 20 || took > 10*time.Second {
+			t.Errorf("%v went in %v", order, took)
+		}
+	})
 }
 
 func TestALineHasABoundedNumberOfProcessesInAStore(t *testing.T) {
