@@ -164,6 +164,9 @@ bench-http: ## compare the middleware for net/http with its rivals in a minute, 
 bench-resp: ## compare weir serve --resp with a loop that does not decide, and with scripts of Redis, in a minute; writes bench/RESP.md
 	go run ./bench/resp $(BENCHFLAGS)
 
+bench-rules: ## decide by ten rules and by 10,000, and reload these, half a minute
+	go test -run '^$$' -bench 'Decide$$|Reload$$' -benchtime 4s ./cmd/weir/internal/rules
+
 bench-replay: ## weir replay on a log of ten million lines, three minutes; writes bench/REPLAY.md
 	go run ./bench/replay $(BENCHFLAGS)
 
