@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -151,6 +152,22 @@ func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 		d.await(t, `weir_rules_reload_failing 1`, `weir_rules_reloads_total{result="failed"} 1`, `weir_rules 4`)
 	}
 	checkDeployed(t, scraped)
+}
+
+// Decisions for Redis clients have the metrics of those over HTTP.
+func TestDecisionsForRedisClientsAreInTheMetrics(t *testing.T) {
+	address := freeAddress(t)
+	d := startSeen(t, "--resp", address)
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, "WEIR.TAKE slots k\r\nWEIR.TAKE slots k\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	d.await(t, `weir_decisions_total{reason="",result="admitted",rule="slots"} 1`,
+		`weir_decisions_total{reason="count",result="refused",rule="slots"} 1`, `weir_decision_duration_seconds_count{rule="slots"} 2`)
 }
 
 // checkMetrics has promtool read metrics.
