@@ -93,18 +93,27 @@ func (c *lineCrowd) end() {
 	c.all.Wait()
 }
 
-// wantServed fails if a name was served too rarely, or nobody was for too long.
+// wantServed fails if in each of several stretches of a length a name is served too rarely, or nobody is for too long. One stretch
+// is enough, because a busy machine may hold up a whole stretch, and a fault of the line holds up all of them.
 func (c *lineCrowd) wantServed(length, idle time.Duration, least map[string]int) {
 	c.Helper()
-	grants, longest := c.work(length)
-	for name, n := range least {
-		if grants[name] < n {
-			c.Errorf("%s: %d served in %v, want %d at least", name, grants[name], length, n)
+	var problems []string
+	for range 6 {
+		grants, longest := c.work(length)
+		problems = nil
+		for name, n := range least {
+			if grants[name] < n {
+				problems = append(problems, fmt.Sprintf("%s: %d served in %v, want %d at least", name, grants[name], length, n))
+			}
+		}
+		if longest > idle {
+			problems = append(problems, fmt.Sprintf("for %v nobody was served, want %v at most", longest, idle))
+		}
+		if len(problems) == 0 {
+			return
 		}
 	}
-	if longest > idle {
-		c.Errorf("for %v nobody was served, want %v at most", longest, idle)
-	}
+	c.Errorf("in the last of six stretches: %q", problems)
 }
 
 // sendingBy returns an engine without signals over a client that sends calls late, so that they overtake one another.
