@@ -23,6 +23,7 @@ type daemonKey struct{}
 func theDaemon(ts *testscript.TestScript) *daemon { return ts.Value(daemonKey{}).(*daemon) }
 
 // serveInScript starts "weir serve" with the arguments and waits for its announcement, which goes to the file banner.
+// Arguments like NAME=VALUE ahead of the others are its environment.
 // It sets $URL to the listening address, $ADDR to the same without the scheme, and $TRY to the suggested command
 // line.
 func serveInScript(ts *testscript.TestScript, neg bool, args []string) {
@@ -33,6 +34,10 @@ func serveInScript(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	d := theDaemon(ts)
 	d.cmd = exec.Command(exe)
+	d.cmd.Env = os.Environ()
+	for ; len(args) > 0 && strings.Contains(args[0], "=") && args[0][0] != '-'; args = args[1:] {
+		d.cmd.Env = append(d.cmd.Env, args[0])
+	}
 	d.cmd.Args = append([]string{"weir", "serve"}, args...)
 	d.cmd.Dir = ts.MkAbs(".")
 	out, err := d.cmd.StdoutPipe()

@@ -72,11 +72,20 @@ func TestTheEnvironmentSetsFlags(t *testing.T) {
 		"GRPC_MAX_CONNECTION_AGE=1h":             "grpc-max-age=1h",
 		"REDIS_SOCKET_TYPE=tcp REDIS_URL=h:1":    "engine=redis://h:1",
 		"REDIS_URL=/run/redis.sock":              "engine=unix:///run/redis.sock",
-		"REDIS_TYPE=CLUSTER REDIS_URL=a:1,b:2 REDIS_TLS=true REDIS_AUTH=x": "engine=rediss-cluster://a:1,b:2?password_env=REDIS_AUTH",
-		"REDIS_TYPE=SENTINEL REDIS_URL=m,a:1,b:2":                          "engine=redis-sentinel://a:1,b:2/m",
-		"CONFIG_TYPE=GRPC_XDS_SOTW":                                        `CONFIG_TYPE is "GRPC_XDS_SOTW", and weir reads rules from files only`,
-		"BACKEND_TYPE=memcache":                                            `BACKEND_TYPE is "memcache", and weir keeps states in memory or in Redis`,
-		"SHADOW_MODE=maybe":                                                `SHADOW_MODE is "maybe", want true or false`,
+		"REDIS_TYPE=CLUSTER REDIS_URL=a:1,b:2 REDIS_TLS=true REDIS_AUTH=x":                                                        "engine=rediss-cluster://a:1,b:2?password_env=REDIS_AUTH",
+		"REDIS_TYPE=SENTINEL REDIS_URL=m,a:1,b:2":                                                                                 "engine=redis-sentinel://a:1,b:2/m",
+		"REDIS_URL=h:1 REDIS_SOCKET_TYPE=tcp REDIS_AUTH=me@x:p:w CACHE_KEY_PREFIX=a&b":                                            "engine=redis://me@x@h:1?password_env=REDIS_AUTH&prefix=a%26b",
+		"REDIS_TYPE=SENTINEL REDIS_URL=m,a:1 REDIS_SENTINEL_AUTH=s:p":                                                             "engine=redis-sentinel://a:1/m?sentinel_password_env=REDIS_SENTINEL_AUTH&sentinel_username=s",
+		"REDIS_SOCKET_TYPE=tcp REDIS_URL=h:1 REDIS_TLS=true REDIS_TLS_CACERT=/a REDIS_TLS_CLIENT_CERT=/b REDIS_TLS_CLIENT_KEY=/c": "engine=rediss://h:1?ca=%2Fa&cert=%2Fb&key=%2Fc",
+		"REDIS_SOCKET_TYPE=tcp REDIS_URL=h:1 REDIS_TLS_CACERT=/a":                                                                 "engine=redis://h:1",
+		"GRPC_SERVER_USE_TLS=true GRPC_SERVER_TLS_CERT=/a GRPC_SERVER_TLS_KEY=/b GRPC_CLIENT_TLS_CACERT=/c":                       "tls-client-ca=/c",
+		"GRPC_SERVER_TLS_CERT=/a GRPC_SERVER_TLS_KEY=/b":                                                                          "tls-cert=",
+		"GRPC_SERVER_USE_TLS=true":       "GRPC_SERVER_USE_TLS is true, and GRPC_SERVER_TLS_CERT or GRPC_SERVER_TLS_KEY is missing",
+		"LOG_LEVEL=WARNING":              "log-level=warn",
+		"LOG_LEVEL=Info LOG_FORMAT=json": "log-format=json",
+		"CONFIG_TYPE=GRPC_XDS_SOTW":      `CONFIG_TYPE is "GRPC_XDS_SOTW", and weir reads rules from files only`,
+		"BACKEND_TYPE=memcache":          `BACKEND_TYPE is "memcache", and weir keeps states in memory or in Redis`,
+		"SHADOW_MODE=maybe":              `SHADOW_MODE is "maybe", want true or false`,
 	} {
 		set := map[string]string{}
 		for _, word := range strings.Fields(environment) {
@@ -94,5 +103,13 @@ func TestTheEnvironmentSetsFlags(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: got %s, want %s", environment, got, want)
 		}
+		if _, password, both := strings.Cut(set["REDIS_AUTH"], ":"); read.Passwords["REDIS_AUTH"] != password && both {
+			t.Errorf("%s: got the password %q", environment, read.Passwords["REDIS_AUTH"])
+		}
+	}
+	if _, err := Read(func(name string) string {
+		return map[string]string{"GRPC_SERVER_USE_TLS": "true", "GRPC_SERVER_TLS_CERT": "c", "GRPC_SERVER_TLS_KEY": "k", "GRPC_CLIENT_TLS_SAN": "e.example"}[name]
+	}); err == nil || !strings.HasPrefix(err.Error(), `GRPC_CLIENT_TLS_SAN is "e.example", and `) {
+		t.Errorf("a name that certificates must have: got %v, want an error", err)
 	}
 }

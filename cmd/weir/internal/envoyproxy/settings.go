@@ -1,8 +1,10 @@
 package envoyproxy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -23,10 +25,12 @@ type Settings struct {
 	HeaderNames  [3]string
 }
 
-// Environment is what the variables say: settings, and flags of weir serve by their names.
+// Environment is what the variables say: settings, flags of weir serve by their names, and passwords by the names of the
+// variables that held a user, too.
 type Environment struct {
-	Settings Settings
-	Flags    map[string]string
+	Settings  Settings
+	Flags     map[string]string
+	Passwords map[string]string
 }
 
 // variables reads environment variables, and collects their errors.
@@ -62,7 +66,7 @@ func Read(get func(string) string) (Environment, error) {
 	v := &variables{get: get}
 	ratio, err := strconv.ParseFloat(v.text("NEAR_LIMIT_RATIO", "0.8"), 32)
 	v.refuse(err != nil || ratio < 0 || ratio > 1, "NEAR_LIMIT_RATIO is %q, want a number from 0 to 1", v.text("NEAR_LIMIT_RATIO", ""))
-	e := Environment{Flags: map[string]string{}, Settings: Settings{
+	e := Environment{Flags: map[string]string{}, Passwords: map[string]string{}, Settings: Settings{
 		Shadow: v.flag("SHADOW_MODE"), Quota: v.flag("QUOTA_MODE"), Metadata: v.flag("RESPONSE_DYNAMIC_METADATA"),
 		AllOrNothing: v.flag("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT"), MergeDomains: v.flag("MERGE_DOMAIN_CONFIG"),
 		NearRatio: float32(ratio), Headers: v.flag("LIMIT_RESPONSE_HEADERS_ENABLED"),
@@ -73,6 +77,8 @@ func Read(get func(string) string) (Environment, error) {
 	v.refuse(v.text("CONFIG_TYPE", "FILE") != "FILE", "CONFIG_TYPE is %q, and weir reads rules from files only", get("CONFIG_TYPE"))
 	v.refuse(v.text("BACKEND_TYPE", "redis") != "redis", "BACKEND_TYPE is %q, and weir keeps states in memory or in Redis", get("BACKEND_TYPE"))
 	e.ports(v)
+	e.tls(v)
+	e.log(v)
 	e.redis(v)
 	return e, errors.Join(v.problems...)
 }
@@ -100,6 +106,34 @@ func (e *Environment) ports(v *variables) {
 	}
 }
 
+// tls reads the certificates, which are for all ports of the daemon.
+func (e *Environment) tls(v *variables) {
+	if !v.flag("GRPC_SERVER_USE_TLS") {
+		return
+	}
+	for flag, name := range map[string]string{"tls-cert": "GRPC_SERVER_TLS_CERT", "tls-key": "GRPC_SERVER_TLS_KEY", "tls-client-ca": "GRPC_CLIENT_TLS_CACERT"} {
+		if file := v.get(name); file != "" {
+			e.Flags[flag] = file
+		}
+	}
+	v.refuse(e.Flags["tls-cert"] == "" || e.Flags["tls-key"] == "", "GRPC_SERVER_USE_TLS is true, and GRPC_SERVER_TLS_CERT or GRPC_SERVER_TLS_KEY is missing")
+	san := v.get("GRPC_CLIENT_TLS_SAN")
+	v.refuse(san != "", "GRPC_CLIENT_TLS_SAN is %q, and weir reads who may come in from a file: leave it out, and name a file of --tokens with the line: envoy dns:%s take", san, san)
+}
+
+// levels are those of logs that have another name here.
+var levels = map[string]string{"trace": "debug", "warning": "warn", "fatal": "error", "panic": "error"}
+
+// log reads how the log is written.
+func (e *Environment) log(v *variables) {
+	if level := strings.ToLower(v.get("LOG_LEVEL")); level != "" {
+		e.Flags["log-level"] = cmp.Or(levels[level], level)
+	}
+	if format := v.get("LOG_FORMAT"); format != "" {
+		e.Flags["log-format"] = format
+	}
+}
+
 // redis makes the URL of --engine. Without a REDIS_URL the states are in memory.
 func (e *Environment) redis(v *variables) {
 	where := v.get("REDIS_URL")
@@ -112,10 +146,8 @@ func (e *Environment) redis(v *variables) {
 	}
 	socket := v.text("REDIS_SOCKET_TYPE", "unix")
 	hosts := strings.TrimPrefix(strings.TrimPrefix(where, "rediss://"), "redis://")
-	var options []string
-	if v.get("REDIS_AUTH") != "" {
-		options = append(options, "password_env=REDIS_AUTH")
-	}
+	options := url.Values{}
+	user := e.password(v, options, "password_env", "REDIS_AUTH")
 	switch strings.ToUpper(kind) {
 	case "SINGLE":
 		if socket == "unix" {
@@ -126,17 +158,41 @@ func (e *Environment) redis(v *variables) {
 	case "SENTINEL": // MASTER,HOST:PORT,…
 		master, sentinels, _ := strings.Cut(hosts, ",")
 		scheme, hosts = scheme+"-sentinel", sentinels+"/"+master
-		if v.get("REDIS_SENTINEL_AUTH") != "" {
-			options = append(options, "sentinel_password_env=REDIS_SENTINEL_AUTH")
+		if name := e.password(v, options, "sentinel_password_env", "REDIS_SENTINEL_AUTH"); name != "" {
+			options.Set("sentinel_username", name)
 		}
 	default:
 		v.refuse(true, "REDIS_TYPE is %q, want SINGLE, SENTINEL or CLUSTER", kind)
 	}
-	if prefix := v.get("CACHE_KEY_PREFIX"); prefix != "" {
-		options = append(options, "prefix="+url.QueryEscape(prefix))
+	given := map[string]string{"prefix": "CACHE_KEY_PREFIX"}
+	if strings.HasPrefix(scheme, "rediss") {
+		maps.Copy(given, map[string]string{"ca": "REDIS_TLS_CACERT", "cert": "REDIS_TLS_CLIENT_CERT", "key": "REDIS_TLS_CLIENT_KEY"})
+	}
+	for option, name := range given {
+		if value := v.get(name); value != "" {
+			options.Set(option, value)
+		}
+	}
+	if user != "" {
+		hosts = url.PathEscape(user) + "@" + hosts
 	}
 	e.Flags["engine"] = scheme + "://" + hosts
 	if len(options) > 0 {
-		e.Flags["engine"] += "?" + strings.Join(options, "&")
+		e.Flags["engine"] += "?" + options.Encode()
 	}
+}
+
+// password reads PASSWORD or USER:PASSWORD. It returns the user.
+func (e *Environment) password(v *variables, options url.Values, option, name string) (user string) {
+	value := v.get(name)
+	if value == "" {
+		return ""
+	}
+	options.Set(option, name)
+	user, password, both := strings.Cut(value, ":")
+	if !both {
+		return ""
+	}
+	e.Passwords[name] = password
+	return user
 }

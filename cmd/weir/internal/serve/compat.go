@@ -51,6 +51,9 @@ func (o *compatOptions) apply(cmd *cobra.Command) error {
 		return cli.Misuse(fmt.Errorf("--compat envoyproxy: %w", err), "docs/reference/envoyproxy.md lists the environment variables")
 	}
 	o.settings = read.Settings
+	for name, password := range read.Passwords {
+		_ = os.Setenv(name, password) // for the URL of --engine; it fails for no name that has been read
+	}
 	for name, value := range read.Flags {
 		if cmd.Flags().Changed(name) {
 			continue
