@@ -159,7 +159,6 @@ func (c *conn) decide() {
 	ctx, cancel := c.server.patience()
 	defer cancel()
 	c.results = slices.Grow(c.results[:0], len(c.calls))[:len(c.calls)]
-	clear(c.results)
 	if len(c.calls) == 1 {
 		answer, err := c.server.Engine.Do(ctx, c.calls[0])
 		c.results[0] = weir.Result{Decision: answer.Decision, Err: err}
@@ -171,7 +170,12 @@ func (c *conn) decide() {
 	for i := range c.calls {
 		c.answer(&c.calls[i], c.formats[i], &c.results[i])
 	}
+	clear(c.results) // which would keep the keys
+	clear(c.requests)
 	c.requests, c.calls, c.formats = c.requests[:0], c.calls[:0], c.formats[:0]
+	if cap(c.requests) > 4*maxBatch {
+		c.requests = nil
+	}
 }
 
 func (c *conn) answer(call *weir.Call, f format, r *weir.Result) {
