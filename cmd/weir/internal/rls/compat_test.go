@@ -17,16 +17,16 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
-// compatCase is a case of testdata/compat.txt.
+// compatCase is a case of testdata/compat.txt, which describes the form.
 type compatCase struct {
 	name, config string
 	environment  map[string]string
 	steps        []string
 }
 
-func compatCases(t *testing.T) (cases []compatCase) {
+func compatCases(t *testing.T, file string) (cases []compatCase) {
 	t.Helper()
-	content, err := os.ReadFile("testdata/compat.txt")
+	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,11 +141,17 @@ func told(a *service.RateLimitResponse, err error, want string) string {
 }
 
 func TestFilesOfEnvoyproxyDecideAsThere(t *testing.T) {
-	cases := compatCases(t)
+	cases := compatCases(t, "testdata/compat.txt")
 	if len(cases) < 80 {
 		t.Errorf("got %d cases, want at least 80", len(cases))
 	}
 	for _, c := range cases {
+		t.Run(strings.TrimSpace(c.name), func(t *testing.T) { c.play(t) })
+	}
+}
+
+func TestTheExamplesOfEnvoyproxyDecideAsDocumented(t *testing.T) {
+	for _, c := range compatCases(t, "testdata/examples.txt") {
 		t.Run(strings.TrimSpace(c.name), func(t *testing.T) { c.play(t) })
 	}
 }
@@ -199,8 +205,11 @@ func (c *compatCase) play(t *testing.T) {
 // statOf returns the value of a statistic.
 func statOf(s *Server, name string) string {
 	full := "ratelimit.service.rate_limit." + name
-	if name == "global" {
+	switch name {
+	case "global":
 		full = "ratelimit.service.global_shadow_mode"
+	case "service_error":
+		full = "ratelimit.service.call.should_rate_limit." + name
 	}
 	var b strings.Builder
 	_ = s.Stats.Write(&b)

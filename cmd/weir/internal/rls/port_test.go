@@ -16,6 +16,7 @@ import (
 	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	healthy "google.golang.org/grpc/health/grpc_health_v1"
 	reflected "google.golang.org/grpc/reflection/grpc_reflection_v1"
@@ -95,6 +96,33 @@ func TestThePortTellsItsHealthAndServices(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Errorf("got %v, want a stop without an error", err)
 		}
+	}
+}
+
+func TestAConnectionEndsAtItsGreatestAge(t *testing.T) {
+	s, _ := newServer(t, shop, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewPort(s, PortOptions{Connections: 10, MaxAge: 10 * time.Millisecond, Grace: time.Second, Unready: func() string { return "" }})
+	go func() { _ = p.Serve(l) }()
+	t.Cleanup(func() { _ = p.Shutdown(t.Context()) })
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn.Connect()
+	for _, state := range []connectivity.State{connectivity.Idle, connectivity.Connecting, connectivity.Ready} {
+		if conn.GetState() == state && !conn.WaitForStateChange(ctx, state) {
+			t.Fatalf("the connection is %v for a minute, want its end", state)
+		}
+	}
+	if got := conn.GetState(); got != connectivity.Idle {
+		t.Errorf("the connection is %v, want Idle after its end", got)
 	}
 }
 
