@@ -58,6 +58,7 @@ type Limit struct {
 	Beyond    *weir.Rule // the same states, with room for one more; nil of an Own limit
 	OnFailure layer.Policy
 	Shown     *service.RateLimitResponse_RateLimit
+	path      string // of keys and values in the file
 	File      string
 	Line      int
 }

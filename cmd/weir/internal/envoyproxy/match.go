@@ -102,8 +102,8 @@ func (c *Config) statOf(domain string, path []*descriptor, entries []*envoy.Rate
 	for _, d := range path {
 		plain = plain && !d.valueToMetric
 	}
-	if plain && limit.Rule != nil {
-		return limit.Rule.Name()
+	if plain {
+		return limit.path
 	}
 	name := domain
 	for i, d := range path {

@@ -184,7 +184,7 @@ func (r *reader) descriptor(d *descriptor, path string, v rules.Value) string {
 	}
 	if l.given {
 		l.File, l.Line = v.Place()
-		d.limit = l.Limit
+		d.limit, l.path = l.Limit, path
 		r.finish(l, path)
 	}
 	if !below.IsEmpty() {
@@ -286,11 +286,10 @@ func (r *reader) makeRules(l *draft, path string, period time.Duration) (err err
 	if err = r.check(l.Rule); err != nil {
 		return err
 	}
-	l.Beyond, err = Window(name, l.count+1, period)
-	if err == nil && r.check(l.Beyond) != nil { // the largest limit that the engine holds: no count goes beyond it
-		l.Beyond = l.Rule
+	if l.Beyond, err = Window(name, l.count+1, period); err != nil || r.check(l.Beyond) != nil {
+		l.Beyond = l.Rule // the largest limit that is held: no count goes beyond it
 	}
-	return err
+	return nil
 }
 
 // Window returns the rule of a window.

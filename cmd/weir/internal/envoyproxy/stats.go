@@ -4,13 +4,18 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
 
-// maxStats bounds the names of statistics, because detailed_metric takes them from calls.
-const maxStats = 50_000
+// The bounds on names of statistics, because detailed_metric and limits in calls take them from calls.
+const (
+	maxStats = 50_000
+	maxName  = 512 // bytes
+)
 
 // Stats are the statistics of the service, by the names of envoyproxy/ratelimit. They outlive a reload.
 type Stats struct {
@@ -26,12 +31,25 @@ type Stats struct {
 // Counts are the statistics of one name.
 type Counts struct {
 	Total, Over, Near, Within, Shadow, Negative atomic.Uint64
+	// NotFound counts calls of a domain without rules.
+	NotFound atomic.Uint64
 }
 
-// Of returns the statistics of a name. Names beyond maxStats share one.
-func (s *Stats) Of(name string) *Counts {
+var address = regexp.MustCompile(`\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}`)
+
+// statName makes a path a name of statistics as envoyproxy/ratelimit does: dots separate levels, so addresses have none.
+func statName(path string) string {
+	path = strings.NewReplacer(":", "_", "|", "_").Replace(path)
+	return address.ReplaceAllStringFunc(path, func(a string) string { return strings.ReplaceAll(a, ".", "_") })
+}
+
+// Of returns the statistics of a path. Paths beyond the bounds share one.
+func (s *Stats) Of(path string) *Counts {
+	if len(path) > maxName {
+		path = "other"
+	}
 	s.mu.RLock()
-	c := s.rules[name]
+	c := s.rules[path]
 	s.mu.RUnlock()
 	if c != nil {
 		return c
@@ -41,13 +59,13 @@ func (s *Stats) Of(name string) *Counts {
 	if s.rules == nil {
 		s.rules = map[string]*Counts{}
 	}
-	if len(s.rules) >= maxStats && s.rules[name] == nil {
-		name = "other"
+	if len(s.rules) >= maxStats && s.rules[path] == nil {
+		path = "other"
 	}
-	if s.rules[name] == nil {
-		s.rules[name] = &Counts{}
+	if s.rules[path] == nil {
+		s.rules[path] = &Counts{}
 	}
-	return s.rules[name]
+	return s.rules[path]
 }
 
 // Count counts a decision on hits: before is the count before them, up to the limit.
@@ -83,11 +101,17 @@ func (s *Stats) Write(w io.Writer) error {
 		"ratelimit.service.global_shadow_mode":                   s.Overridden.Load(),
 	}
 	s.mu.RLock()
-	for name, c := range s.rules {
+	for path, c := range s.rules {
+		name, unknown := statName(path), c.NotFound.Load()
+		if unknown > 0 {
+			lines["ratelimit.service.rate_limit."+name+".domain_not_found"] += unknown
+		}
 		for stat, n := range map[string]*atomic.Uint64{
 			"total_hits": &c.Total, "over_limit": &c.Over, "near_limit": &c.Near, "within_limit": &c.Within, "shadow_mode": &c.Shadow, "total_negative_hits": &c.Negative,
 		} {
-			lines["ratelimit.service.rate_limit."+name+"."+stat] = n.Load()
+			if count := n.Load(); count > 0 || unknown == 0 {
+				lines["ratelimit.service.rate_limit."+name+"."+stat] += count
+			}
 		}
 	}
 	s.mu.RUnlock()

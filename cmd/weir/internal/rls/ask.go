@@ -30,7 +30,9 @@ func (c *call) decide(ctx context.Context, engine weir.Engine) error {
 		c.decision, taking.decision, taking.refused = d, d, !d.Allowed
 		return err
 	}
-	c.list()
+	if c.list(); len(c.asked) == 0 {
+		return nil
+	}
 	c.results = append(c.results[:0], make([]weir.Result, len(c.asked))...)
 	err := engine.Each(ctx, c.asked, c.results)
 	if len(c.asked) == len(c.beside) { // the answer does not depend on them
@@ -45,22 +47,40 @@ func (c *call) decide(ctx context.Context, engine weir.Engine) error {
 	return c.readResults()
 }
 
-// askFirst asks the questions beside what is taken.
+// askFirst asks the questions beside what is taken, in one call. One that is refused keeps the others from taking.
 func (c *call) askFirst(ctx context.Context, engine weir.Engine) error {
+	if len(c.takes) == 0 || !c.decision.Allowed {
+		return nil
+	}
 	for i := range c.parts {
-		p := &c.parts[i]
-		if p.op != ask || len(p.requests) == 0 || len(c.takes) == 0 || !c.decision.Allowed {
-			continue
-		}
-		d, err := engine.Peek(ctx, p.requests...)
-		if err != nil {
-			return err
-		}
-		if !d.Allowed {
-			c.decision = d
+		if p := &c.parts[i]; p.op == ask && len(p.requests) > 0 {
+			c.asked = append(c.asked, weir.Call{Op: weir.OpPeek, Requests: p.requests})
 		}
 	}
-	return nil
+	if len(c.asked) == 0 {
+		return nil
+	}
+	results := make([]weir.Result, len(c.asked))
+	err := engine.Each(ctx, c.asked, results)
+	c.asked = c.asked[:0]
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.op != ask || len(p.requests) == 0 {
+			continue
+		}
+		err = cmp.Or(err, results[0].Err)
+		p.decision, results = results[0].Decision, results[1:]
+		p.answered, p.refused = true, p.refused || !p.decision.Allowed
+		if p.refused && c.decision.Allowed {
+			c.decision = p.decision
+		}
+	}
+	return err
+}
+
+// left reports whether the engine has still to be asked about a descriptor.
+func (c *call) left(p *part) bool {
+	return len(p.requests) > 0 && !p.answered && (p.op != take || len(c.takes) > 0)
 }
 
 // taking returns the first descriptor that takes, or nil.
@@ -82,7 +102,7 @@ func (c *call) list() {
 	for i := range c.parts {
 		p := &c.parts[i]
 		switch {
-		case len(p.requests) == 0 || p.op == take && len(c.takes) == 0:
+		case !c.left(p):
 		case p.op == giveBack:
 			c.asked = append(c.asked, weir.Call{Op: weir.OpReturn, Requests: p.requests})
 		case p.op == record:
@@ -110,7 +130,7 @@ func (c *call) readResults() error {
 	}
 	for i := range c.parts {
 		p := &c.parts[i]
-		if len(p.requests) == 0 || p.op == take && len(c.takes) == 0 {
+		if !c.left(p) {
 			continue
 		}
 		if p.op == record && p.counted.hits > 1 {

@@ -38,6 +38,7 @@ type part struct {
 	own      *shown         // of a limit in the call
 	decision weir.Decision  // its own figures
 	refused  bool
+	answered bool         // before the rest of the call was asked
 	rule     *rules.Rule  // that refuses or exempts it without the engine
 	reason   rules.Reason // why the engine is not asked
 	counted  counted      // of a descriptor that envoyproxy/ratelimit would count
@@ -95,8 +96,10 @@ func (c *call) read(s *Server) error {
 // fail maps an error of the engine to a status. Envoy's failure mode decides about UNAVAILABLE.
 func (s *Server) fail(err error) error {
 	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
+		s.Stats.Refused.Add(1)
 		return status.Errorf(codes.InvalidArgument, "rls: %s %s", bad.Field, bad.Reason)
 	}
+	s.Stats.Undecided.Add(1)
 	s.Failed(err)
 	return status.Error(codes.Unavailable, "rls: the engine could not decide, and admitted nothing")
 }

@@ -62,11 +62,12 @@ func (c *call) readCompat(s *Server) error {
 // find finds the limit of a descriptor: its own one, if the domain has rules, or that of a file.
 func (c *call) find(s *Server, p *part, d *envoy.RateLimitDescriptor) error {
 	compat := c.in.compat
-	if d.Limit == nil {
-		p.counted.Match = compat.Match(c.request.Domain, d.Entries)
+	switch {
+	case !compat.Has(c.request.Domain):
+		s.Stats.Of(c.request.Domain).NotFound.Add(1)
 		return nil
-	}
-	if !compat.Has(c.request.Domain) {
+	case d.Limit == nil:
+		p.counted.Match = compat.Match(c.request.Domain, d.Entries)
 		return nil
 	}
 	own, err := s.overrides.of(d.Limit)

@@ -92,10 +92,13 @@ func (k override) rule() (*ruled, error) {
 		return nil, err
 	}
 	beyond, err := envoyproxy.Window(overrideRule, rate.Count+1, rate.Period)
+	if err != nil { // the largest limit
+		beyond = window
+	}
 	return &ruled{bucket, newShown(bucket), &envoyproxy.Limit{
 		Rule: window, Beyond: beyond,
 		Shown: &service.RateLimitResponse_RateLimit{RequestsPerUnit: k.count, Unit: service.RateLimitResponse_RateLimit_Unit(k.unit)},
-	}}, err
+	}}, nil
 }
 
 // overrideKey joins the domain and the entries of a descriptor, so that different ones make different keys.

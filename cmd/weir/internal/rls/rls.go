@@ -43,7 +43,7 @@ type Options struct {
 	// Judged and Compared, if not nil, learn of decisions without the engine and beside it, like those of api.Options.
 	Judged   func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
 	Compared func(name string, inForce, beside weir.Decision, err error)
-	// Stats are those of rules of envoyproxy/ratelimit.
+	// Stats are those of rules of envoyproxy/ratelimit. Default: new ones.
 	Stats *envoyproxy.Stats
 	// Now is the time at which windows end. Default: time.Now.
 	Now func() time.Time
@@ -71,6 +71,9 @@ type inUse struct {
 func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Stats == nil {
+		o.Stats = &envoyproxy.Stats{}
 	}
 	s := &Server{Options: o}
 	s.Use(o.Config)
@@ -109,6 +112,7 @@ func (s *Server) answer(ctx context.Context, who *door.Identity, r *service.Rate
 		}
 	}()
 	if err := check(r); err != nil {
+		s.Stats.Refused.Add(1)
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	return s.decide(ctx, who, r)

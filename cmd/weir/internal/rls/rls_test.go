@@ -155,6 +155,45 @@ func TestTheDescriptorsOfACallAreTakenTogetherOrNotAtAll(t *testing.T) {
 	}
 }
 
+// counting counts the calls of an engine.
+func counting(calls *int) func(*Options) {
+	return func(o *Options) {
+		o.Engine = weir.Wrap(o.Engine, func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+			*calls++
+			return next(ctx, call)
+		})
+	}
+}
+
+// Questions beside takes are a call of their own, because what is taken depends on them.
+func TestTheDescriptorsOfACallAreOneCallOfTheEngine(t *testing.T) {
+	calls := 0
+	s, _ := newServer(t, shop, counting(&calls))
+	compat, _ := newCompat(t, "{domain: shop, descriptors: [{key: path, rate_limit: {unit: day, requests_per_unit: 100}}]}", nil)
+	counting(&calls)(&compat.Options)
+	var takes, questions []string
+	for i := range 50 {
+		takes = append(takes, entries(fmt.Sprint("path=/api/", i)))
+		questions = append(questions, entries(fmt.Sprint("path=/api/", i), `"hitsAddend":0`))
+	}
+	for _, c := range []struct {
+		name        string
+		server      *Server
+		descriptors []string
+		want        int
+	}{
+		{"takes", s, takes, 1},
+		{"questions", s, questions, 1},
+		{"takes and questions", s, slices.Concat(takes, questions), 2},
+		{"counted", compat, slices.Concat(takes, questions), 1},
+	} {
+		calls = 0
+		if got := summary(t, c.server, callOf(c.descriptors...)); !strings.HasPrefix(got, "OK OK:") || calls != c.want {
+			t.Errorf("%s: %d calls of the engine and %.40s, want %d", c.name, calls, got, c.want)
+		}
+	}
+}
+
 func TestACallThatCannotBeDecidedSaysWhatIsWrong(t *testing.T) {
 	s, _ := newServer(t, shop, nil)
 	many := callOf(slices.Repeat([]string{entries("path=/api/heavy")}, 65)...)
@@ -181,13 +220,13 @@ func TestAnEngineThatCannotDecideIsUnavailable(t *testing.T) {
 		o.Engine = weir.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) { return weir.Answer{}, broken }, o.Engine.Check)
 		o.Failed = func(err error) { failed = err }
 	})
-	for _, call := range []string{callOf(entries("path=/api/x")), callOf(entries("path=/api/x"), entries("remote_address=192.0.2.1"))} {
+	for i, call := range []string{callOf(entries("path=/api/x")), callOf(entries("path=/api/x"), entries("remote_address=192.0.2.1"))} {
 		_, err := s.ShouldRateLimit(t.Context(), asked(t, call))
 		if want := "rls: the engine could not decide, and admitted nothing"; status.Code(err) != codes.Unavailable || status.Convert(err).Message() != want {
 			t.Errorf("got %v, want Unavailable: %s", err, want)
 		}
-		if !errors.Is(failed, broken) {
-			t.Errorf("got %v reported, want %v", failed, broken)
+		if !errors.Is(failed, broken) || s.Stats.Undecided.Load() != uint64(i+1) {
+			t.Errorf("got %v reported and %d counted, want %v", failed, s.Stats.Undecided.Load(), broken)
 		}
 	}
 }
