@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strconv"
 	"strings"
@@ -31,13 +32,15 @@ func TestAProxyKeepsEachKeyAtOneDaemon(t *testing.T) {
 	for _, proxy := range []struct {
 		name, file string
 		start      func(t testing.TB, addr, config string)
+		leaves     bool // calls without an answer to its clients
 	}{
-		{"nginx", "nginx.conf", gatewaytest.Nginx},
-		{"HAProxy", "haproxy.cfg", gatewaytest.HAProxy},
+		{"nginx", "nginx.conf", gatewaytest.Nginx, true},
+		{"HAProxy", "haproxy.cfg", gatewaytest.HAProxy, false},
 	} {
 		t.Run(proxy.name, func(t *testing.T) {
 			t.Parallel()
 			s := startSticky(t, proxy.file, proxy.start)
+			s.repeats = proxy.leaves
 			s.checkRouting(t)
 			s.ask(t, "two of three daemons", allKeys())
 			first := s.keysOf(t, 0)
@@ -76,6 +79,7 @@ func allKeys() keySet {
 // sticky is a proxy before three daemons.
 type sticky struct {
 	proxy   string
+	repeats bool      // what got 502 or 504
 	daemons [3]string // addresses
 	end     [3]func()
 	client  http.Client
@@ -84,23 +88,31 @@ type sticky struct {
 // startSticky starts two of the daemons, and the proxy.
 func startSticky(t *testing.T, file string, start func(testing.TB, string, string)) *sticky {
 	t.Helper()
+	s := &sticky{client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: time.Minute}}
+	t.Cleanup(s.client.CloseIdleConnections)
+	for i := range s.daemons {
+		s.daemons[i] = "127.0.0.1:" + strconv.Itoa(testprocess.FreePort(t))
+	}
+	s.serve(t, 0)
+	s.serve(t, 1)
+	s.proxy = startProxy(t, file, start, s.daemons)
+	return s
+}
+
+// startProxy starts a proxy before three daemons, and returns its address.
+func startProxy(t *testing.T, file string, start func(testing.TB, string, string), daemons [3]string) (addr string) {
+	t.Helper()
 	config, err := os.ReadFile("../../../../deploy/sticky/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sticky{client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: time.Minute}}
-	t.Cleanup(s.client.CloseIdleConnections)
 	port := strconv.Itoa(testprocess.FreePort(t))
-	s.proxy = "127.0.0.1:" + port
 	texts := map[string]string{"8080": port}
-	for i := range s.daemons {
-		s.daemons[i] = "127.0.0.1:" + strconv.Itoa(testprocess.FreePort(t))
-		texts[fmt.Sprintf("127.0.0.1:%d", 8081+i)] = s.daemons[i]
+	for i, daemon := range daemons {
+		texts[fmt.Sprintf("127.0.0.1:%d", 8081+i)] = daemon
 	}
-	s.serve(t, 0)
-	s.serve(t, 1)
-	start(t, s.proxy, replaceAll(t, string(config), texts))
-	return s
+	start(t, "127.0.0.1:"+port, replaceAll(t, string(config), texts))
+	return "127.0.0.1:" + port
 }
 
 // serve starts one of the daemons on its port.
@@ -116,7 +128,8 @@ type decided struct {
 	Token     string
 }
 
-// post asks a daemon, or the proxy. It retries what the proxy could not pass on to a daemon that has just ended.
+// post asks a daemon, or the proxy. It repeats what a proxy that repeats nothing could not pass on to a daemon that has just
+// ended. No call is on its way when a daemon ends, so the daemon has counted none of these.
 func (s *sticky) post(t *testing.T, addr, path, body string, header ...string) (status int, d decided) {
 	t.Helper()
 	for range 100 {
@@ -135,7 +148,7 @@ func (s *sticky) post(t *testing.T, addr, path, body string, header ...string) (
 		}
 		text, _ := io.ReadAll(response.Body)
 		_ = response.Body.Close()
-		if response.StatusCode < 500 {
+		if response.StatusCode < 500 || !s.repeats {
 			_ = json.Unmarshal(text, &d)
 			return response.StatusCode, d
 		}
@@ -244,4 +257,53 @@ func (s *sticky) ask(t *testing.T, when string, fresh keySet) {
 		total += n.Load()
 	}
 	t.Logf("%s: %d of %d keys are fresh, and %d requests of these are admitted", when, len(fresh), stickyKeys, total)
+}
+
+// A daemon that ends a connection without an answer may be alive, so HAProxy asks it again before it asks another one. It
+// asks nobody again to take units back, because they could come back twice.
+func TestHAProxyRepeatsWhatGotNoAnswer(t *testing.T) {
+	var daemons [3]string
+	var silent atomic.Int64 // calls that get no answer
+	asked := make(chan int, 16)
+	for i := range daemons {
+		daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/healthz" {
+				return
+			}
+			asked <- i
+			if silent.Add(-1) >= 0 {
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		t.Cleanup(daemon.Close)
+		daemons[i] = daemon.Listener.Addr().String()
+	}
+	proxy := startProxy(t, "haproxy.cfg", gatewaytest.HAProxy, daemons)
+	post := func(path string, without int64) (status int, by []int) {
+		silent.Store(without)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+proxy+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Weir-Key", "k")
+		if response, err := http.DefaultClient.Do(r); err == nil {
+			status = response.StatusCode
+			_ = response.Body.Close()
+		}
+		for len(asked) > 0 {
+			by = append(by, <-asked)
+		}
+		return status, by
+	}
+	_, first := post("/v1/take", 0)
+	home := first[0]
+	if status, by := post("/v1/take", 1); status != http.StatusOK || len(by) != 2 || by[0] != home || by[1] != home {
+		t.Errorf("a take without an answer: %d by %v, want 200 from %d, which was asked twice", status, by, home)
+	}
+	if status, by := post("/v1/take", 2); status != http.StatusOK || len(by) != 3 || by[1] != home || by[2] == home {
+		t.Errorf("a take without two answers: %d by %v, want 200 from another daemon than %d, the third time", status, by, home)
+	}
+	if status, by := post("/v1/return", 1); status == http.StatusOK || len(by) != 1 {
+		t.Errorf("a return without an answer: %d by %v, want an error after one call", status, by)
+	}
 }
