@@ -47,9 +47,10 @@ type denial struct {
 	decision weir.Decision
 }
 
-// DenyUntil refuses in process what the engine would refuse: a cost that it has just refused to the same key under the same
-// limits, until RetryAfter, for at most a second. So a client that hammers costs the engine a call a second. Another cost
-// has another RetryAfter, so the engine answers it; and it answers again after this process has taken from the key.
+// DenyUntil refuses in process what the engine would refuse: a cost that it has just refused, and any larger one, to the
+// same key under the same limits, until RetryAfter, for at most a second. So a client that hammers costs the engine a call
+// a second. RetryAfter of a larger cost is then a lower bound. The engine answers smaller costs, and all of them after this
+// process has taken from the key.
 //
 // It leaves to the engine limits that count denied attempts, slots, whose RetryAfter is only an upper bound, and callers
 // that wait ([weir.Call.Waits]). A Return, a Reset and a settlement through this engine take effect at once; units that come
@@ -121,7 +122,7 @@ func (d *Denier) Take(ctx context.Context, requests ...weir.Request) (weir.Decis
 	if len(requests) == 1 && requests[0].Rule != nil {
 		if known, now := d.refuses(&requests[0]); now >= 0 {
 			d.refused.Add(1)
-			return known.left(now), nil
+			return known.left(requests[0].Cost, now), nil
 		}
 	}
 	return d.engine.Take(ctx, slices.Clone(requests)...)
@@ -130,7 +131,7 @@ func (d *Denier) Take(ctx context.Context, requests ...weir.Request) (weir.Decis
 // refuses returns what is known of a key. If that refuses the request, it also returns the time, and otherwise -1.
 func (d *Denier) refuses(q *weir.Request) (known *denial, now time.Duration) {
 	known = d.placeOf(q.Rule.Name(), q.Key).Load()
-	if known == nil || known.key != q.Key || q.Cost != known.cost || !sameLimits(known.rule, q.Rule) {
+	if known == nil || known.key != q.Key || q.Cost < known.cost || !sameLimits(known.rule, q.Rule) {
 		return known, -1
 	}
 	if now = time.Since(d.began); now >= known.until {
@@ -149,7 +150,7 @@ func (d *Denier) take(ctx context.Context, call weir.Call, next weir.Next) (weir
 		}
 		if known, now = d.refuses(q); now >= 0 && isValid(call.Requests) {
 			d.refused.Add(1)
-			return weir.Answer{Decision: known.left(now)}, nil
+			return weir.Answer{Decision: known.left(q.Cost, now)}, nil
 		}
 	}
 	if len(call.Requests) > 1 {
@@ -197,9 +198,12 @@ func (d *Denier) remember(q *weir.Request, answer *weir.Decision, before *denial
 	d.placeOf(q.Rule.Name(), q.Key).CompareAndSwap(before, told)
 }
 
-// left returns the decision at a later instant.
-func (d *denial) left(now time.Duration) weir.Decision {
+// left returns the decision on a cost at a later instant.
+func (d *denial) left(cost int64, now time.Duration) weir.Decision {
 	left, passed := d.decision, now-d.at
+	if cost > d.cost && cost > factsOf(d.rule).capacity {
+		left.RetryAfter = weir.Never
+	}
 	if left.RetryAfter != weir.Never {
 		left.RetryAfter -= passed
 	}

@@ -60,14 +60,17 @@ func TestARefusedCostIsRefusedHereUntilItsTime(t *testing.T) {
 		ask(3, false, 300*time.Millisecond, 1)
 		time.Sleep(100 * time.Millisecond)
 		ask(3, false, 200*time.Millisecond, 0)
+		ask(5, false, 200*time.Millisecond, 0) // a lower bound
+		ask(11, false, weir.Never, 0)
 		ask(1, true, 0, 1)
 		ask(3, false, 300*time.Millisecond, 1) // one was taken meanwhile
-		ask(5, false, 500*time.Millisecond, 1) // another cost has another time
-		ask(5, false, 500*time.Millisecond, 0)
-		time.Sleep(500*time.Millisecond - time.Nanosecond)
-		ask(5, false, time.Nanosecond, 0)
+		ask(2, false, 200*time.Millisecond, 1) // sooner than 3
+		time.Sleep(200*time.Millisecond - time.Nanosecond)
+		ask(3, false, time.Nanosecond, 0)
 		time.Sleep(time.Nanosecond)
-		ask(5, true, 0, 1)
+		ask(3, false, 100*time.Millisecond, 1)
+		time.Sleep(100 * time.Millisecond)
+		ask(3, true, 0, 1)
 	})
 }
 
