@@ -34,6 +34,7 @@ const (
 type Leased struct {
 	engine
 	below   weir.Engine
+	guard   *Guarded // below; nil without one
 	next    weir.Next
 	options LeaseOptions
 	seed    maphash.Seed
@@ -103,6 +104,7 @@ func Lease(e weir.Engine, options LeaseOptions) (*Leased, error) {
 	}
 	options.MaxKeys, options.Hold = cmp.Or(options.MaxKeys, defaultLocalKeys), cmp.Or(options.Hold, defaultHold)
 	l := &Leased{below: e, next: e.Do, options: options, seed: maphash.MakeSeed(), began: time.Now(), end: make(chan struct{})}
+	l.guard, _ = weir.Find[*Guarded](e)
 	for i := range l.shards {
 		l.shards[i].all = map[stockKey]*stock{}
 	}
@@ -344,7 +346,10 @@ func (l *Leased) refill(ctx context.Context, call weir.Call, s *stock, f *facts)
 			l.send(l.idle(l.now(), true))
 		}
 	}()
-	a, err = l.next(ctx, call)
+	if a, err = l.next(ctx, call); call.Op == weir.OpTakeUpTo && errors.Is(err, errors.ErrUnsupported) {
+		call.Op, call.Most = weir.OpTake, 0 // so the engine cannot give blocks
+		a, err = l.next(ctx, call)
+	}
 	return a, err
 }
 
@@ -360,14 +365,15 @@ func (l *Leased) filled(ctx context.Context, s *stock, f *facts, a *weir.Answer,
 	if err == nil {
 		s.decision, s.at = d, l.now()
 	}
-	if err == nil && d.Allowed {
+	switch {
+	case err != nil || !d.Allowed:
+		s.left = kept
+	case d.Limit != weir.MaxCount: // otherwise a policy admits all, and no engine could take a block back
 		s.left = cost * (max(a.Times, 1) - 1)
 		s.took, s.ends = began, began+l.options.Hold
 		if known := &f.limits[0]; known.kind == window { // the answer names the end of this window, or of a later one
 			s.ends = min(s.ends, began+(d.ResetAfter-1)%known.period+1)
 		}
-	} else {
-		s.left = kept
 	}
 	if a.Decision.Remaining, a.Times = d.Remaining+s.left, 0; ctx.Err() == nil { // otherwise the next one asks again
 		filled.err, filled.refused, filled.refusal = err, err == nil && !d.Allowed, a.Decision
@@ -431,7 +437,7 @@ func (l *Leased) record(ctx context.Context, call weir.Call, q *weir.Request) (w
 // giveBack puts units into the stock, if it has room for them.
 func (l *Leased) giveBack(ctx context.Context, call weir.Call, q *weir.Request, f *facts) (weir.Answer, error) {
 	s := l.find(q)
-	if s == nil {
+	if s == nil || l.guard != nil && l.guard.local.gave(&call) {
 		return l.next(ctx, call)
 	}
 	s.mu.Lock()

@@ -331,6 +331,59 @@ func TestAResetForgetsTheStock(t *testing.T) {
 	})
 }
 
+// What a policy has admitted and the engine has not counted does not come back there.
+func TestUnitsThatAPolicyAdmittedAreNotGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, drained, fresh := newRemote(), mustRule(t, "drained=1000/366d"), mustRule(t, "fresh=1000/366d")
+		g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Allow})
+		l := leased(t, g)
+		takes(t, r.memory, 1000, drained, "k")
+		r.fails.Store(true)
+		takes(t, l, 50, drained, "k")
+		held, err := l.Reserve(t.Context(), fresh.For("k", 40))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.fails.Store(false)
+		used := int64(0)
+		for ; g.Stats().Away; time.Sleep(200 * time.Millisecond) {
+			used += int64(takes(t, l, 1, fresh, "k"))
+		}
+		before := remaining(t, l, fresh, "k")
+		if takes(t, l, 50, fresh, "k"); l.Stats().Out == 0 {
+			t.Fatalf("got %+v after %d takes, want some on lease", l.Stats(), 50+used)
+		}
+		if err := held.Cancel(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(3 * time.Second)
+		if got := remaining(t, r.memory, drained, "k"); got != 0 {
+			t.Errorf("the engine has %d left of a key that was used up, want none", got)
+		}
+		if got := remaining(t, r.memory, fresh, "k"); got > before-50 {
+			t.Errorf("the engine has %d left after 50 takes from %d, want at most %d", got, before, before-50)
+		}
+		l.Close()
+		g.Close()
+	})
+}
+
+func TestAnEngineThatGivesNoBlocksDecidesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, rule := weir.NewMemory(weir.MemoryOptions{}), mustRule(t, "r=fixed window 100/366d")
+		l := leased(t, weir.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
+			if call.Op == weir.OpTakeUpTo {
+				return weir.Answer{}, weir.Unsupported(call.Op, "is not made here")
+			}
+			return memory.Do(ctx, call)
+		}, nil))
+		if got := takes(t, l, 150, rule, "k"); got != 100 {
+			t.Errorf("%d admitted, want 100", got)
+		}
+		l.Close()
+	})
+}
+
 func BenchmarkLeased(b *testing.B) {
 	rule, memory := mustRule(b, "r=1000000/1s burst 100000"), weir.NewMemory(weir.MemoryOptions{})
 	l := leased(b, weir.EngineOf(memory.Do, memory.Check))
