@@ -84,10 +84,9 @@ type facts struct {
 	slots, units *weir.Rule // the limits that are slots, and the others; nil without any
 	countsDenied bool
 	delays       bool
-	most         int64      // units of a key that may be out on lease; 0 if the rule cannot be leased
-	capacity     int64      // the least
-	alike        [][]part   // the limits whose states have names that differ by a number
-	free         *weir.Rule // of the same name, and without a limit
+	most         int64    // units of a key that may be out on lease; 0 if the rule cannot be leased
+	capacity     int64    // the least
+	alike        [][]part // the limits whose states have names that differ by a number
 	shared       atomic.Pointer[share]
 }
 
@@ -115,7 +114,7 @@ func newFacts(r *weir.Rule) *facts {
 		d := weir.Describe(l)
 		f.delays, f.countsDenied = f.delays || d.Delays, f.countsDenied || d.CountsDenied
 	}
-	f.slots, f.units, f.free = r.Held(), r.Spent(), partOf(r, []weir.Limit{weir.Unlimited{}})
+	f.slots, f.units = r.Held(), r.Spent()
 	f.alike, f.most = alikeOf(r, limits), f.mostOut()
 	return f
 }
