@@ -3,6 +3,7 @@ package layer
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,16 +70,22 @@ func (t *trips) add(g *Guarded, trip time.Duration) {
 	}
 }
 
-// changes tells of changes in order, on a goroutine of its own.
+// changes tells of changes in order, on a goroutine of its own. While OnChange does not return, the oldest of them are lost,
+// in pairs, so that what is told still alternates.
 type changes struct {
 	mu      sync.Mutex
 	waiting []GuardChange
 	telling bool
 }
 
+const mostChanges = 64
+
 func (c *changes) add(g *Guarded, change GuardChange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.waiting) >= mostChanges {
+		c.waiting = slices.Delete(c.waiting, 0, 2)
+	}
 	c.waiting = append(c.waiting, change)
 	if !c.telling {
 		c.telling = true

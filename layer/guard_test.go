@@ -163,6 +163,40 @@ func TestABreakerProbesAndCloses(t *testing.T) {
 	})
 }
 
+// What waits for an OnChange that hangs is bounded, and the last changes are told.
+func TestAnOnChangeThatHangsIsToldTheLastChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, rule := newRemote(), mustRule(t, "r=fixed window 1000000/1d")
+		hang, told := make(chan struct{}), []layer.GuardChange{}
+		g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Allow, OnChange: func(c layer.GuardChange) {
+			<-hang
+			told = append(told, c)
+		}})
+		for range 100 {
+			for _, fails := range []bool{true, false} {
+				r.fails.Store(fails)
+				for range 20 {
+					takes(t, g, 1, rule, "k")
+					time.Sleep(50 * time.Millisecond)
+				}
+			}
+		}
+		close(hang)
+		synctest.Wait()
+		if opened := g.Stats().Opened; opened != 100 || len(told) < 2 || len(told) > 65 {
+			t.Fatalf("the engine went %d times, and OnChange was told %d changes, want 100 and at most 65", opened, len(told))
+		}
+		for i, c := range told {
+			if c.Away != (i%2 == 0) {
+				t.Errorf("change %d says away: %v, want away and back in turn", i, c.Away)
+			}
+		}
+		if last := told[len(told)-1]; last.Away || time.Since(last.At) > time.Second {
+			t.Errorf("the last change is %+v, want the last return of the engine", last)
+		}
+	})
+}
+
 func TestABreakerOpensWhenHalfOfTheCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 1000/1d")
