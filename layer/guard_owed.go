@@ -36,6 +36,7 @@ type debtor struct{ rule, key string }
 // debt is what the keys of a rule were granted here.
 type debt struct {
 	request  weir.Request
+	peers    int64     // by whose number the buckets refill
 	portions []portion // of each limit
 }
 
@@ -81,7 +82,7 @@ func (o *owed) add(call weir.Call, n int64) {
 			continue
 		}
 		if d == nil {
-			d = &debt{q, make([]portion, len(factsOf(q.Rule).limits))}
+			d = &debt{q, peers, make([]portion, len(factsOf(q.Rule).limits))}
 			o.debts[name] = d
 		}
 		d.add(cost, n < 0, now, peers)
@@ -89,8 +90,23 @@ func (o *owed) add(call weir.Call, n int64) {
 	o.work()
 }
 
+// divide has the buckets refill as those of one of another number of processes. The units stay.
+func (d *debt) divide(now time.Time, peers int64) {
+	if d.peers == peers {
+		return
+	}
+	for i, l := range factsOf(d.request.Rule).limits {
+		if p := &d.portions[i]; l.kind == bucket {
+			l.lapse(p, now)
+			p.at = now.UnixNano() + min(scaled(p.at-now.UnixNano(), l.part(d.peers), l.part(peers)), math.MaxInt64-now.UnixNano())
+		}
+	}
+	d.peers = peers
+}
+
 // add adds units to each portion, or takes them off.
 func (d *debt) add(cost int64, back bool, now time.Time, peers int64) {
+	d.divide(now, peers)
 	limits := factsOf(d.request.Rule).limits
 	for i := range limits {
 		l, p := &limits[i], &d.portions[i]
@@ -163,6 +179,7 @@ func (l *limit) amount(p *portion, now time.Time, peers int64) int64 {
 // calls returns the calls that record a debt. Limits alike get their amounts by rules of the first one, two and so on of
 // them: each call adds to an amount what the calls before have not, or takes off what they had too much.
 func (d *debt) calls(now time.Time, peers int64) (calls []weir.Call) {
+	d.divide(now, peers)
 	f := factsOf(d.request.Rule)
 	for _, alike := range f.alike {
 		done := int64(0)

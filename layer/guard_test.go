@@ -354,6 +354,27 @@ func TestWhatWasGrantedLocallyIsRecorded(t *testing.T) {
 	}
 }
 
+// A process that joins or leaves during an outage changes the local rate, and not what was granted.
+func TestADebtIsTheSameAfterTheNumberOfPeersHasChanged(t *testing.T) {
+	for _, peers := range [][2]int{{1, 4}, {4, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			r, rule := newRemote(), mustRule(t, "r=100/1d")
+			now := peers[0]
+			g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local, PeersNow: func() int { return now }})
+			r.fails.Store(true)
+			takes(t, g, 20, rule, "k")
+			now = peers[1]
+			takes(t, g, 1, rule, "other")
+			r.fails.Store(false)
+			time.Sleep(2 * time.Second)
+			if got := remaining(t, r.memory, rule, "k"); got != 80 {
+				t.Errorf("%d, then %d peers: the engine has %d left, want 80", peers[0], peers[1], got)
+			}
+			g.Close()
+		})
+	}
+}
+
 // Each limit gets what it is owed itself: the fast one has recovered, the slow one has not.
 func TestLimitsAlikeAreOwedTheirOwnUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
