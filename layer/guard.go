@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // Policy is how a Guard answers while its engine is away. A call of several rules follows the least of their policies.
@@ -196,12 +197,20 @@ func (g *Guarded) place() place { return guards }
 func (g *Guarded) Close() { g.owed.close() }
 
 // around makes a call within the deadline, or answers by the policy.
-func (g *Guarded) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+func (g *Guarded) around(ctx context.Context, call weir.Call, _ weir.Next) (weir.Answer, error) {
 	if call.Op == weir.OpReserve {
 		return weir.Reserve(ctx, g, call) // so that takes and settlements pass here
 	}
-	if call.Within <= 0 && ctx.Err() != nil || call.Op == weir.OpEach && call.Each == nil {
-		return next(ctx, call)
+	if call.Op == weir.OpEach {
+		if call.Each == nil {
+			return weir.Answer{}, nil
+		}
+		if err := weir.CheckEach(call.Each.Calls, call.Each.Results); err != nil {
+			return weir.Answer{}, err
+		}
+	}
+	if call.Within <= 0 && ctx.Err() != nil { // the engine need not look at it, and could hang
+		return weir.Answer{}, cmp.Or(checked(&call), enginekit.CannotDecide(call.Op, ctx.Err()))
 	}
 	if g.local.gave(&call) {
 		return g.settleHere(call)
@@ -224,8 +233,7 @@ func (g *Guarded) answered(call weir.Call, a weir.Answer, err error) (weir.Answe
 		g.local.forget(call)
 	case err == nil && call.Op == weir.OpEach:
 		for i := range call.Each.Results {
-			r := &call.Each.Results[i]
-			if !ofRequest(r.Err) {
+			if r := &call.Each.Results[i]; !ofRequest(r.Err) {
 				a, err := g.failed(call.Each.Calls[i], r.Err)
 				*r = weir.Result{Decision: a.Decision, Err: err}
 			}
@@ -238,15 +246,17 @@ func (g *Guarded) answered(call weir.Call, a weir.Answer, err error) (weir.Answe
 
 // failed has the policy answer a call in which the engine has failed.
 func (g *Guarded) failed(call weir.Call, err error) (weir.Answer, error) {
-	if call.Op == weir.OpEach {
-		for i, c := range call.Each.Calls {
-			a, err := g.failed(c, err)
-			call.Each.Results[i] = weir.Result{Decision: a.Decision, Err: err}
-		}
-		return weir.Answer{}, nil
-	}
 	if bad := checked(&call); bad != nil { // which the engine has not come to say
 		return weir.Answer{}, bad
+	}
+	if call.Op == weir.OpEach {
+		for i, c := range call.Each.Calls {
+			if r := &call.Each.Results[i]; r.Err == nil {
+				a, err := g.failed(c, err)
+				*r = weir.Result{Decision: a.Decision, Err: err}
+			}
+		}
+		return weir.Answer{}, nil
 	}
 	counted := weir.WasCounted(err)
 	if counted != weir.CountedNo {

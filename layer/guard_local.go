@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -89,12 +90,20 @@ func (l *local) do(call weir.Call) (weir.Answer, error) {
 
 // checked returns the error of a call that no engine can make.
 func checked(call *weir.Call) error {
-	op := call.Op
-	if op == weir.OpTakeUpTo || op == weir.OpReserveAhead {
-		op = weir.OpTake
+	var err error
+	switch op := call.Op; op {
+	case weir.OpEach:
+		return weir.CheckEach(call.Each.Calls, call.Each.Results)
+	case weir.OpTakeUpTo:
+		err = enginekit.CheckMost(call.Most)
+	case weir.OpReserveAhead:
+		err = weir.CheckAhead(*call)
+	case weir.OpTake, weir.OpReserve, weir.OpPeek, weir.OpRecord, weir.OpReturn, weir.OpReset:
+	default:
+		err = weir.Unsupported(op, "is unknown")
 	}
-	_, err := enginekit.Merge(op, call.Requests)
-	return err
+	_, bad := enginekit.Merge(call.Op, call.Requests)
+	return cmp.Or(err, bad, enginekit.CheckIdentity(call.Op, call.Identity))
 }
 
 // forget clears the states of keys that were reset.

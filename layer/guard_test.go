@@ -243,16 +243,58 @@ func TestABadRequestIsOneDuringAnOutage(t *testing.T) {
 			}, nil)
 			g := guarded(t, e, layer.GuardOptions{OnFailure: policy})
 			for range 8 { // before and after the breaker opens
-				for _, op := range []weir.Op{weir.OpTake, weir.OpTakeUpTo, weir.OpReserve, weir.OpReserveAhead, weir.OpPeek, weir.OpRecord, weir.OpReturn, weir.OpReset} {
-					for _, q := range []weir.Request{{Key: "k", Cost: 1}, {Rule: new(weir.Rule), Key: "k"}, {Rule: rule, Key: strings.Repeat("k", weir.MaxKey+1)}} {
-						if _, err := g.Do(t.Context(), weir.Call{Op: op, Lease: 7, Most: 1, Requests: []weir.Request{rule.For("k", 1), q}}); !errors.Is(err, weir.ErrRequest) {
-							t.Fatalf("%s under %s: got %v, want a RequestError", op, policy, err)
-						}
+				for _, call := range badCalls(rule) {
+					if _, err := g.Do(t.Context(), call); !errors.Is(err, weir.ErrRequest) {
+						t.Fatalf("%s under %s: got %v, want a RequestError", call.Op, policy, err)
+					}
+				}
+				results := make([]weir.Result, 2)
+				if err := g.Each(t.Context(), []weir.Call{{Op: weir.OpReset, Requests: []weir.Request{rule.For("k", 1)}}, {Op: weir.OpTake}}, results); err != nil {
+					t.Fatal(err)
+				}
+				for i, r := range results {
+					if !errors.Is(r.Err, weir.ErrRequest) {
+						t.Fatalf("call %d of a batch under %s: got %+v, want a RequestError", i, policy, r)
 					}
 				}
 			}
 		}
 	}
+}
+
+// badCalls are calls that no engine can make. The rule cannot be booked.
+func badCalls(rule *weir.Rule) (calls []weir.Call) {
+	good := []weir.Request{rule.For("k", 1)}
+	for _, op := range []weir.Op{weir.OpTake, weir.OpTakeUpTo, weir.OpReserve, weir.OpReserveAhead, weir.OpPeek, weir.OpRecord, weir.OpReturn, weir.OpReset} {
+		for _, q := range []weir.Request{{Key: "k", Cost: 1}, {Rule: new(weir.Rule), Key: "k"}, {Rule: rule, Key: strings.Repeat("k", weir.MaxKey+1)}} {
+			calls = append(calls, weir.Call{Op: op, Lease: 7, Most: 1, Requests: append(good[:1:1], q)})
+		}
+		calls = append(calls, weir.Call{Op: op, Requests: good, Identity: strings.Repeat("i", weir.MaxIdentity+1)})
+	}
+	return append(calls, weir.Call{Op: weir.OpTakeUpTo, Most: -1, Requests: good}, weir.Call{Op: weir.OpReserveAhead, Requests: good},
+		weir.Call{Op: weir.OpEach + 1, Requests: good}, weir.Call{Op: weir.OpEach, Each: &weir.Batch{Calls: make([]weir.Call, 2), Results: make([]weir.Result, 1)}})
+}
+
+func TestACallerThatHasLeftDoesNotHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, rule := newRemote(), mustRule(t, "r=10/1d")
+		g := guarded(t, r, layer.GuardOptions{})
+		defer r.hangs()()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		for _, op := range []weir.Op{weir.OpTake, weir.OpPeek, weir.OpRecord, weir.OpReturn, weir.OpReset, weir.OpReserve} {
+			if _, err := g.Do(ctx, weir.Call{Op: op, Requests: []weir.Request{rule.For("k", 1)}}); !errors.Is(err, context.Canceled) || weir.MayHaveCounted(err) {
+				t.Errorf("%s: got %v, want that of the context, uncounted", op, err)
+			}
+		}
+		if err := g.Each(ctx, weir.Calls(weir.OpTake, rule.For("k", 1)), make([]weir.Result, 1)); !errors.Is(err, context.Canceled) {
+			t.Errorf("each: got %v, want that of the context", err)
+		}
+		if took := time.Since(began); took != 0 || r.calls.Load() != 0 {
+			t.Errorf("callers that had left waited %v for %d calls of the engine, want none", took, r.calls.Load())
+		}
+	})
 }
 
 func TestACallFollowsTheStrictestPolicyOfItsRules(t *testing.T) {
