@@ -16,8 +16,8 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// The limit of each rule of the show.
-const showRate, showBurst = 100, 20
+// The limit of each rule of the show. Even a busy machine asks more often.
+const showRate, showBurst = 20, 10
 
 // Two daemons on one Redis are under load while it is frozen, and go on when it is thawed. WEIR_OUTAGE_SHOW sets a longer
 // freeze, like 10s, and the deadline is then the default. make outage-show sets it.

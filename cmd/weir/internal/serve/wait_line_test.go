@@ -39,7 +39,7 @@ func TestClientsWaitForASlotThatAnotherProcessHolds(t *testing.T) {
 	const rule, take = "jobs=concurrency 1 lease 10m", `{"rule":"jobs","key":"a"}`
 	const wait = `{"rule":"jobs","key":"a","patience":60}`
 	redis := redistest.Start(t)
-	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--engine", "redis://"+redis.Addr, "--rule", rule)
+	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--engine", "redis://"+redis.Addr, "--deadline", "2s", "--rule", rule)
 	client := &http.Client{Transport: &http.Transport{}}
 	holder := &waitingClient{startAndFindURL(t, cmd), client}
 	hold := func() (token string) {

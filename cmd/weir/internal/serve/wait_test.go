@@ -3,6 +3,7 @@ package serve
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -237,13 +238,17 @@ type waitingClient struct {
 	*http.Client
 }
 
-// ask returns the status and the body of an answer, or 0 and an error.
+// ask returns the status and the body of an answer, or 0 and an error. It asks again on another connection if the daemon closed
+// the first one because its header came too late, as a busy machine may cause. Such a request was not decided.
 func (c *waitingClient) ask(ctx context.Context, method, path, body string) (int, string) {
 	r, err := http.NewRequestWithContext(ctx, method, c.url+path, strings.NewReader(body))
 	if err != nil {
 		return 0, err.Error()
 	}
 	answer, err := c.Do(r)
+	if errors.Is(err, io.EOF) {
+		return c.ask(ctx, method, path, body)
+	}
 	if err != nil {
 		return 0, err.Error()
 	}
