@@ -168,6 +168,52 @@ func TestALinkThatKubernetesSwapsIsFollowed(t *testing.T) {
 	}
 }
 
+// A link may stand anywhere on the way to a file, and may lead out of the directory.
+func TestLinksOnTheWayAreFollowed(t *testing.T) {
+	folder := t.TempDir()
+	in := func(names ...string) string { return filepath.Join(append([]string{folder}, names...)...) }
+	link := func(to string, names ...string) {
+		t.Helper()
+		if err := os.Symlink(to, in("new")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(in("new"), in(names...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"releases/1", "releases/2", "rules", "elsewhere"} {
+		if err := os.MkdirAll(in(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, in("releases/1/weir.yaml"), ruled("1/h"))
+	write(t, in("releases/2/weir.yaml"), ruled("2/h"))
+	write(t, in("elsewhere/rules"), ruled("1/h"))
+	link("releases/1", "current")
+	link("current/weir.yaml", "chain")
+	link("../elsewhere/rules", "rules", "weir.yaml")
+	for i, c := range []struct {
+		name, path, file string
+		change           func()
+	}{
+		{"release", in("current", "weir.yaml"), in("releases/1/weir.yaml"), func() { link("releases/2", "current") }},
+		{"chain", in("chain"), in("releases/2/weir.yaml"), func() { link("../"+filepath.Base(folder)+"/releases/1", "current") }},
+		{"entry", in("rules"), in("elsewhere/rules"), func() { write(t, in("elsewhere/rules"), ruled("2/h")) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := opened(t, c.path)
+			write(t, c.file, ruled(fmt.Sprintf("%d/h", 10+i)))
+			reports := watched(t, s, nil)
+			next(t, reports) // so the watch has begun
+			before := inForce(s)
+			c.change()
+			if r := next(t, reports); r.Err != nil || inForce(s) == before {
+				t.Errorf("got %v, %s in force, want another limit", r.Err, inForce(s))
+			}
+		})
+	}
+}
+
 // Decisions during 10,000 reloads are those of the rules before or after, never of none; and no unit is lost or minted.
 func TestReloadsUnderLoadLoseNoDecision(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "weir.yaml")

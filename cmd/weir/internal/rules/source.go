@@ -73,7 +73,7 @@ func read(paths []string) (files []File, problems Problems) {
 			continue
 		}
 		for _, name := range names {
-			content, err := readFile(name, min(left, maxFile))
+			content, err := readFile(name, min(left, maxFile), name == path)
 			if err != nil {
 				fail(name, err)
 				continue
@@ -96,8 +96,7 @@ func filesOf(path string) (names []string, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		extension := filepath.Ext(e.Name())
-		if !strings.HasPrefix(e.Name(), ".") && (extension == ".yaml" || extension == ".yml") {
+		if isRules(e.Name()) {
 			names = append(names, filepath.Join(path, e.Name()))
 		}
 	}
@@ -108,13 +107,22 @@ func filesOf(path string) (names []string, err error) {
 	return names, nil
 }
 
-func readFile(name string, most int64) ([]byte, error) {
-	info, err := os.Stat(name)
-	if err != nil {
+// isRules reports whether a file of a directory is read.
+func isRules(name string) bool {
+	extension := filepath.Ext(name)
+	return !strings.HasPrefix(filepath.Base(name), ".") && (extension == ".yaml" || extension == ".yml")
+}
+
+// readFile reads up to a number of bytes. named says that the file was named itself, and not its directory: then it may be a
+// pipe.
+func readFile(name string, most int64, named bool) ([]byte, error) {
+	switch info, err := os.Stat(name); {
+	case err != nil:
 		return nil, err
-	}
-	if info.IsDir() {
+	case info.IsDir():
 		return nil, errors.New("is a directory, want a file")
+	case !named && !info.Mode().IsRegular(): // a pipe without a writer would hold up all reloads
+		return nil, errors.New("is no regular file")
 	}
 	file, err := os.Open(name)
 	if err != nil {

@@ -20,13 +20,14 @@ const (
 // Watch reloads the files when they change, and on each signal of again, until the context ends. It reports each reload,
 // except of files that are as they were. If the system cannot notify of changes, it reports that and waits for signals.
 func (s *Set) Watch(ctx context.Context, again <-chan os.Signal, report func(Reload)) {
+	var concerns map[string]bool
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		report(Reload{Err: fmt.Errorf("changes of rules files go unnoticed until a signal: %w", err)})
 		watcher = &fsnotify.Watcher{} // nil channels
 	} else {
 		defer func() { _ = watcher.Close() }()
-		s.follow(watcher, report)
+		concerns = s.follow(watcher, report)
 	}
 	timer := time.NewTimer(0) // for changes before the watch began
 	var first time.Time
@@ -41,9 +42,9 @@ func (s *Set) Watch(ctx context.Context, again <-chan os.Signal, report func(Rel
 			if r, changed := s.reload(); changed {
 				report(r)
 			}
-			s.follow(watcher, report)
+			concerns = s.follow(watcher, report)
 		case e := <-watcher.Events:
-			if !s.concerns(e.Name) {
+			if !concerns[e.Name] && !isRules(e.Name) {
 				continue
 			}
 			if first.IsZero() {
@@ -56,42 +57,63 @@ func (s *Set) Watch(ctx context.Context, again <-chan os.Signal, report func(Rel
 	}
 }
 
-// follow watches the directories that hold the files, and those that links lead to. Watching a directory again does
-// nothing. Kubernetes changes a mounted ConfigMap by another link named ..data in the same directory.
-func (s *Set) follow(watcher *fsnotify.Watcher, report func(Reload)) {
+// follow watches what may change the files, and returns the paths there whose change concerns the rules. Watching a directory
+// again does nothing.
+func (s *Set) follow(watcher *fsnotify.Watcher, report func(Reload)) (concerns map[string]bool) {
+	concerns = map[string]bool{}
 	if watcher.Events == nil {
-		return
+		return concerns
 	}
+	wanted := map[string]bool{}
 	for _, path := range s.paths {
-		places := []string{path}
-		if target, err := filepath.EvalSymlinks(path); err == nil && target != filepath.Clean(path) {
-			places = append(places, target)
-		}
-		for _, place := range places {
-			directories := []string{filepath.Dir(place)}
-			if info, err := os.Stat(place); err == nil && info.IsDir() {
-				directories = append(directories, place)
-			}
-			for _, directory := range directories {
-				if err := watcher.Add(directory); err != nil {
-					report(Reload{Err: fmt.Errorf("changes in %s go unnoticed until a signal: %w", directory, err)})
+		names, _ := filesOf(path)
+		for _, place := range append(names, path) {
+			for _, step := range trail(place) {
+				concerns[step], wanted[filepath.Dir(step)] = true, true
+				if info, err := os.Lstat(step); err == nil && info.IsDir() {
+					wanted[step] = true
 				}
 			}
 		}
 	}
-}
-
-// concerns reports whether a change of a file may change the rules.
-func (s *Set) concerns(name string) bool {
-	base := filepath.Base(name)
-	if strings.HasPrefix(base, "..") || strings.HasSuffix(base, ".yaml") || strings.HasSuffix(base, ".yml") {
-		return true
-	}
-	for _, path := range s.paths {
-		target, _ := filepath.EvalSymlinks(path)
-		if base == filepath.Base(path) || base == filepath.Base(target) {
-			return true
+	for _, old := range watcher.WatchList() {
+		if !wanted[old] {
+			_ = watcher.Remove(old) // an error means that the directory is gone
 		}
 	}
-	return false
+	for directory := range wanted {
+		if err := watcher.Add(directory); err != nil {
+			report(Reload{Err: fmt.Errorf("changes in %s go unnoticed until a signal: %w", directory, err)})
+		}
+	}
+	return concerns
+}
+
+// maxLinks bounds the links on the way to a file.
+const maxLinks = 32
+
+// trail returns the links on the way to a file, and the file itself. A change of any of them may change what is read:
+// Kubernetes replaces the link ..data beside the links to the files of a ConfigMap, and deployments replace the link to their
+// newest release.
+func trail(path string) (steps []string) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil
+	}
+	const slash = string(filepath.Separator)
+	root := filepath.VolumeName(path) + slash
+	at, rest, links := root, strings.Split(path[len(root):], slash), 0
+	for len(rest) > 0 && links < maxLinks {
+		at, rest = filepath.Join(at, rest[0]), rest[1:] // no link is before it, so .. is the directory above
+		target, err := os.Readlink(at)
+		if err != nil {
+			continue
+		}
+		links++
+		steps, rest = append(steps, at), append(strings.Split(target, slash), rest...)
+		if at = filepath.Dir(at); filepath.IsAbs(target) {
+			at = root
+		}
+	}
+	return append(steps, at)
 }
