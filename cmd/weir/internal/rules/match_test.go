@@ -45,6 +45,7 @@ func TestPatternsFitWhatTheyPromise(t *testing.T) {
 		{"host", "2001:db8::1", "2001:db8:0::1", true},
 		{"host", "api.example.com", "api.example.com:443:443", true},
 		{"host", "api.example.com", "api.example.com..", true},
+		{"header.Host", "api.example.com", "API.example.com.:443", true},
 		{"path", "/login", "/login", true},
 		{"path", "/login", "/login/", true},
 		{"path", "/login/", "/login", true},

@@ -42,7 +42,7 @@ type attribute struct {
 var (
 	knownAttributes = map[string]family{
 		"method": asMethod, "host": asHost, "path": asPath, "client": asAddress, "domain": asText,
-		"descriptor.remote_address": asAddress,
+		"descriptor.remote_address": asAddress, "header.host": asHost,
 	}
 	headerPrefix, descriptorPrefix = "header.", "descriptor."
 )
