@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -180,7 +181,13 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 func (o *portOptions) listenAdmin(traffic net.Addr, log *slog.Logger) (net.Listener, error) {
 	if o.admin != "" {
 		on, err := listen("admin", o.admin)
-		if err == nil && on.Addr().Network() != "unix" && o.files.Tokens == "" {
+		_, own := on.(*socket)
+		switch {
+		case err != nil:
+		case !own && on.Addr().Network() == "unix" && openToAll(on.Addr().String()):
+			_ = on.Close()
+			err = cli.Misusef("set SocketMode=0600 in the socket unit", "--admin: every user of this machine can connect to the inherited socket %s, and its callers may do everything", on.Addr())
+		case on.Addr().Network() != "unix" && o.files.Tokens == "":
 			_ = on.Close()
 			err = cli.Misusef("use a socket: --admin unix:weir.sock, or name who may come in: --tokens FILE", "--admin %s: callers over TCP cannot show who they are", o.admin)
 		}
@@ -195,6 +202,12 @@ func (o *portOptions) listenAdmin(traffic net.Addr, log *slog.Logger) (net.Liste
 	}
 	log.Warn("serving without an admin port; --admin names another place for it", "err", err)
 	return nil, nil
+}
+
+// openToAll reports whether every user may connect to a unix socket. One without a file is open to all.
+func openToAll(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.Mode().Perm()&0o002 != 0
 }
 
 // adminHandler serves everything that the daemon does, and what only its owner needs.

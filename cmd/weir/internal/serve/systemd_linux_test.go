@@ -29,13 +29,17 @@ func underManager(t *testing.T, on net.Listener, variables []string, args ...str
 	cmd.Env = append(os.Environ(), variables...)
 	cmd.Stdout, cmd.Stderr = io.Discard, t.Output()
 	if on != nil {
-		file, err := on.(*net.TCPListener).File()
+		file, err := on.(interface{ File() (*os.File, error) }).File()
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { file.Close() })
 		cmd.ExtraFiles = []*os.File{file}
-		cmd.Env = append(cmd.Env, "LISTEN_FDS=1", "LISTEN_FDNAMES=http")
+		name := "http"
+		if on.Addr().Network() == "unix" {
+			name = "admin"
+		}
+		cmd.Env = append(cmd.Env, "LISTEN_FDS=1", "LISTEN_FDNAMES="+name)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -148,6 +152,31 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	hear("STOPPING=1")
+}
+
+// An inherited admin socket lets in its callers for everything, so not every user of the machine may be one of them.
+func TestAnInheritedAdminSocketIsNotOpenToAll(t *testing.T) {
+	for mode, starts := range map[os.FileMode]bool{0o666: false, 0o660: true, 0o600: true} {
+		folder := shortFolder(t)
+		on, err := net.Listen("unix", filepath.Join(folder, "admin"))
+		if err == nil {
+			err = os.Chmod(on.Addr().String(), mode)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer on.Close()
+		daemon := underManager(t, on, nil, "--http", "127.0.0.1:0", "--admin", "unix:any")
+		if !starts {
+			if err := daemon.Wait(); err == nil || daemon.ProcessState.ExitCode() != 2 {
+				t.Errorf("with a socket of mode %v the daemon ended with %v, want exit code 2", mode, err)
+			}
+			continue
+		}
+		if got := getText(t, socketClient(t, on.Addr().String()), "http://weir/readyz"); !strings.Contains(got, "ready") {
+			t.Errorf("with a socket of mode %v the daemon says %s", mode, got)
+		}
+	}
 }
 
 // The units are as systemd reads them. They name a binary, which is that of the test here.
