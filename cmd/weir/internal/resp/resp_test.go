@@ -450,13 +450,15 @@ func TestScopesDecideWhatAClientMay(t *testing.T) {
 			door.Take:    {"WEIR.TAKE login k", "WEIR.PEEK login k", "WEIR.RECORD login k", "WEIR.WAIT 1 login k"},
 			door.Refund:  {"WEIR.RETURN login k"},
 			door.Admin:   {"WEIR.RESET login k"},
-			door.Dynamic: {"CL.THROTTLE k 1 1 1", "GCRA k 1 1 1", "DEL k"},
+			door.Dynamic: {"CL.THROTTLE k 1 1 1", "GCRA k 1 1 1"},
+
+			door.Dynamic | door.Refund: {"CL.THROTTLE k 1 1 1 -1", "DEL k"},
 		}
 		for has := range commands {
 			c := start(t, func(o *Options) { o.Door.Open = door.Anyone("test", has) }).dial(t)
 			for scope, lines := range commands {
 				for _, line := range lines {
-					if got := c.do(strings.Fields(line)...); strings.HasPrefix(got, "-NOPERM") == (scope == has) {
+					if got := c.do(strings.Fields(line)...); strings.HasPrefix(got, "-NOPERM") == (has&scope == scope) {
 						t.Errorf("with scope %s, %s got %s", has, line, got)
 					}
 				}
