@@ -218,17 +218,20 @@ func (h *handler) about(r *http.Request, what string, c change, do func(context.
 	defer cancel()
 	q := rule.For(c.Key, 1)
 	before, err := h.Engine.Peek(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if err = do(ctx, q); err != nil && !weir.MayHaveCounted(err) {
+		return nil, err
+	}
+	done := answer{Before: stateOf(before), After: "unknown"} // unless the engine fails meanwhile
 	if err == nil {
-		err = do(ctx, q)
+		var after weir.Decision
+		if after, err = h.Engine.Peek(ctx, q); err == nil {
+			done.After = stateOf(after)
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	after, err := h.Engine.Peek(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return h.audit(r, what, c, answer{stateOf(before), stateOf(after)}), nil
+	return h.audit(r, what, c, done), err
 }
 
 // state is how full a key is.
