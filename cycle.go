@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,19 +21,36 @@ type Cycle struct {
 	// Origin is the start of any cycle, as the time since the Unix epoch. Default: the epoch. Resilience4j counts
 	// from the creation of the limiter: time.Duration(time.Now().UnixNano()).
 	Origin time.Duration
+	// FromFirstUse begins the first cycle with the first admitted cost, instead of at an Origin. Such a limit is for one
+	// subject, or each key of a Keyed, in process: an idle key differs from a new one, so rules and engines refuse it. A
+	// Keyed keeps every key until Options.MaxKeys. Then keys that owe nothing are evicted, and begin again.
+	FromFirstUse bool
 }
 
-func (l Cycle) validate() error { return joinErrors(l.Rate.check(l.String())) }
+func (l Cycle) validate() error {
+	problems := l.Rate.check(l.String())
+	if l.FromFirstUse && l.Origin != 0 {
+		problems = append(problems, &LimitError{Limit: l.String(), Field: "origin", Code: CodeBounds, Reason: "cannot be given for cycles that begin at the first use"})
+	}
+	return joinErrors(problems)
+}
 
 // String prints the limit as text: cycle 50/500ms origin 250ms.
 func (l Cycle) String() string {
-	return "cycle " + l.Rate.String() + durationText(" origin ", l.Origin)
+	text := "cycle " + l.Rate.String() + durationText(" origin ", l.Origin)
+	if l.FromFirstUse {
+		text += " from first use"
+	}
+	return text
 }
 
 // MarshalText returns the text of String.
 func (l Cycle) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l Cycle) algorithm(t *ticks) algorithm.Algorithm {
+	if l.FromFirstUse {
+		return algorithm.NewOwnCycle(l.Rate.Count, t.count("period", l.Rate.Period))
+	}
 	return algorithm.NewCycle(l.Rate.Count, t.count("period", l.Rate.Period), t.count("origin", l.Origin))
 }
 
@@ -50,6 +68,9 @@ func (Cycle) kind() *kind { return &cycleKind }
 
 // window returns a text that distinguishes cycles with different starts, since their numbers differ.
 func (l Cycle) window() string {
+	if l.FromFirstUse {
+		return duration.PeriodText(l.Rate.Period) + "+first use"
+	}
 	phase := (l.Origin%l.Rate.Period + l.Rate.Period) % l.Rate.Period
 	return duration.PeriodText(l.Rate.Period) + durationText("+", phase)
 }
@@ -61,12 +82,23 @@ func (l Cycle) describe() Description {
 	}
 }
 
-func (l Cycle) share(s shares) Limit { return Cycle{Rate: s.fewer(l.Rate), Origin: l.Origin} }
+func (l Cycle) share(s shares) Limit {
+	l.Rate = s.fewer(l.Rate)
+	return l
+}
 
 func (s *scanner) cycle(r Rate) (_ Limit, err error) {
 	l := Cycle{Rate: r}
-	if s.Accept("origin") {
+	switch {
+	case s.Accept("origin"):
 		l.Origin, err = s.duration()
+	case s.Accept("from"):
+		for _, word := range []string{"first", "use"} {
+			if !s.Accept(word) {
+				return l, s.unexpected(strconv.Quote(word))
+			}
+		}
+		l.FromFirstUse = true
 	}
 	return l, err
 }

@@ -54,7 +54,7 @@ const (
 	CodeName                       // the name of the rule is invalid
 	CodeLimitCount                 // the rule has no limit, or too many
 	CodeAlone                      // the limit cannot be combined with others
-	CodeOneSubject                 // idleness changes the limit's state, so no key could be evicted
+	CodeOneSubject                 // an idle key differs from a new one, so engines could never evict it
 	CodeDialect                    // the dialect has other terms; the Reason names them
 	CodeEngine                     // the engine cannot hold the limit exactly
 	CodeNoPace                     // the limit cannot pace

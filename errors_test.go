@@ -46,20 +46,20 @@ func TestErrorOfABookingAheadSaysWhyAndWhatToDo(t *testing.T) {
 func TestRefusedLimitsTellTheirCode(t *testing.T) {
 	_, noFunction := weir.NewKeyedFunc[int](nil, weir.Options{})
 	_, noLimit := weir.New(nil)
-	_, keyed := weir.NewKeyed[int](weir.WarmUp{Rate: weir.PerSecond(1), Over: 1e9})
 	for _, test := range []struct {
 		err  error
 		want weir.Code
 	}{
 		{noFunction, weir.CodeMissing},
 		{noLimit, weir.CodeMissing},
-		{keyed, weir.CodeOneSubject},
 		{ruleRefusal("=1/s"), weir.CodeName},
 		{ruleRefusal("r=" + strings.Repeat("1/s and ", 16) + "1/s"), weir.CodeLimitCount},
 		{ruleRefusal("r=0/s"), weir.CodeBounds},
 		{ruleRefusal("r=1/s burst 9007199254740993"), weir.CodeBounds},
 		{ruleRefusal("r=sliding log 1/s gap 2s"), weir.CodeBounds},
 		{ruleRefusal("r=bursty 1/s over 1s"), weir.CodeOneSubject},
+		{ruleRefusal("r=cycle 1/s from first use"), weir.CodeOneSubject},
+		{validate(weir.Cycle{Rate: weir.PerSecond(1), Origin: 1, FromFirstUse: true}), weir.CodeBounds},
 		{ruleRefusal("r=nginx limit_req 1/s"), weir.CodeDialect},
 		{ruleRefusal("r=leaky bucket 1/s and 1/s"), weir.CodeAlone},
 		{validate(weir.NginxLimitReq{Rate: weir.PerHour(1)}), weir.CodeDialect},

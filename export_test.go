@@ -113,19 +113,13 @@ func (k *kind) problems(texts []string) (problems []string) {
 	if k.read == nil {
 		bad("read", "is missing")
 	}
-	if k.revive == nil && k.inRules() {
-		bad("revive", "is missing, and rules hold the limit")
-	}
 	for _, text := range texts {
 		limit, err := ParseLimit(text)
 		if err != nil || limit.kind().name != k.name && k.name != "" {
 			continue
 		}
-		_, changesWhileIdle := limit.algorithm(nanoseconds).(interface {
-			Start(now int64) algorithm.State
-		})
-		if changesWhileIdle != k.oneSubject {
-			bad("oneSubject", fmt.Sprintf("is said to be %v, and the algorithm shows %v", k.oneSubject, changesWhileIdle))
+		if k.revive == nil && refusalOf(limit) == nil {
+			bad("revive", "is missing, and rules hold the limit")
 		}
 	}
 	return problems

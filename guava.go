@@ -15,9 +15,10 @@ import (
 // microsecond. The next request pays: a request of any cost goes as soon as the request before it is paid for. So no
 // cost is too large, Limit is MaxCount, and Remaining is MaxCount or 0.
 //
-// It is for one subject in process. It starts with nothing stored and fills while idle, so it cannot be evicted, and
-// rules and engines refuse it. Like WarmUp, and unlike all other limits, it computes with float64, as Guava does. Use
-// a TokenBucket unless you need Guava's exact behaviour.
+// It is for one subject, or each key of a Keyed, in process. It starts with nothing stored and fills while idle, so an
+// idle key differs from a new one: rules and engines refuse it, and a Keyed keeps every key until Options.MaxKeys. Then
+// keys that owe nothing are evicted, and restart without stored permits. Like WarmUp, and unlike all other limits, it
+// computes with float64, as Guava does. Use a TokenBucket unless you need Guava's exact behaviour.
 type Bursty struct {
 	Rate Rate
 	Over time.Duration // 0, which stores nothing, to MaxPeriod; Guava's default is 1 s
@@ -40,9 +41,8 @@ func (l Bursty) algorithm(*ticks) algorithm.Algorithm {
 }
 
 var burstyKind = kind{
-	name:       "bursty",
-	read:       rated((*scanner).bursty),
-	oneSubject: true,
+	name: "bursty",
+	read: rated((*scanner).bursty),
 }
 
 func (Bursty) kind() *kind    { return &burstyKind }
@@ -80,8 +80,8 @@ func (s *scanner) over() (time.Duration, error) {
 // over the time Over. It works like Guava's SmoothWarmingUp, to the microsecond. It suits a service that is slow
 // until its caches and connections are warm.
 //
-// Like Bursty, it charges the next request, admits any cost, is for one subject in process, and is refused by rules
-// and engines. It starts cold.
+// Like Bursty, it charges the next request, admits any cost, is for one subject, or each key of a Keyed, in process, and
+// is refused by rules and engines. It starts cold. A Keyed evicts a key once it is cold again.
 type WarmUp struct {
 	Rate Rate
 	Over time.Duration // 1 µs to MaxPeriod
@@ -119,9 +119,8 @@ func (l WarmUp) algorithm(*ticks) algorithm.Algorithm {
 }
 
 var warmUpKind = kind{
-	name:       "warm up",
-	read:       rated((*scanner).warmUp),
-	oneSubject: true,
+	name: "warm up",
+	read: rated((*scanner).warmUp),
 }
 
 func (WarmUp) kind() *kind    { return &warmUpKind }

@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -12,7 +13,7 @@ import (
 	"github.com/weirflow/weir/internal/vectors"
 )
 
-func TestBurstyAndWarmUpAreForOneSubject(t *testing.T) {
+func TestRulesRefuseBurstyAndWarmUp(t *testing.T) {
 	for _, limit := range []weir.Limit{
 		weir.Bursty{Rate: weir.PerSecond(5), Over: time.Second},
 		weir.WarmUp{Rate: weir.PerSecond(5), Over: time.Second},
@@ -21,8 +22,8 @@ func TestBurstyAndWarmUpAreForOneSubject(t *testing.T) {
 		if _, err := weir.NewRule("rule", limit); !errors.As(err, &bad) || bad.Field != "rule" {
 			t.Errorf("NewRule(%s): got error %v, want a *weir.LimitError about rule", limit, err)
 		}
-		if _, err := weir.NewKeyed[string](limit); !errors.As(err, &bad) || bad.Field != "keyed" {
-			t.Errorf("NewKeyed(%s): got error %v, want a *weir.LimitError about keyed", limit, err)
+		if _, err := weir.NewKeyed[string](limit); err != nil {
+			t.Errorf("NewKeyed(%s): got error %v, want none", limit, err)
 		}
 		if _, err := weir.New(limit); err != nil {
 			t.Errorf("New(%s): got error %v, want none", limit, err)
@@ -116,6 +117,48 @@ type guavaLine struct {
 // Duration, where a wait is longer than time itself, or where the rate changes while a caller waits: Guava keeps the
 // release times of waiting callers, and Weir reschedules them.
 func TestWaitPassesGuavasVectors(t *testing.T) {
+	playGuava(t, func(t *testing.T, limit weir.Limit) guavaLimiter { return mustNew(t, limit) })
+}
+
+// Each key is a limiter of Guava's that was made at its first use, whatever another key does. A scenario that changes
+// the rate before the first use has no such key.
+func TestEachKeyPassesGuavasVectors(t *testing.T) {
+	playGuava(t, func(t *testing.T, limit weir.Limit) guavaLimiter {
+		return &guavaKey{Keyed: mustKeyed[string](t, limit)}
+	})
+}
+
+// guavaLimiter is what the scenarios ask.
+type guavaLimiter interface {
+	WaitMax(ctx context.Context, n int64, longest time.Duration) error
+	SetLimit(weir.Limit) error
+	WaitStats() weir.WaitStats
+	Close()
+}
+
+// guavaKey is one key of a Keyed, beside another one that spends as much as it may.
+type guavaKey struct {
+	*weir.Keyed[string]
+	begun bool
+}
+
+func (g *guavaKey) WaitMax(ctx context.Context, n int64, longest time.Duration) error {
+	g.begun = true
+	g.AllowN("other", 1000)
+	return g.Keyed.WaitMax(ctx, "one", n, longest)
+}
+
+// SetLimit changes the limit, and has the key converted as of now, as Guava's setRate does.
+func (g *guavaKey) SetLimit(limit weir.Limit) error {
+	if !g.begun {
+		return errors.New("the key has not begun")
+	}
+	err := g.Keyed.SetLimit(limit)
+	g.Peek("one", 0)
+	return err
+}
+
+func playGuava(t *testing.T, made func(*testing.T, weir.Limit) guavaLimiter) {
 	played, ops := 0, 0
 	for _, file := range vectors.Files(t) {
 		for _, line := range file.Dialects {
@@ -132,7 +175,7 @@ func TestWaitPassesGuavasVectors(t *testing.T) {
 				continue
 			}
 			played++
-			synctest.Test(t, func(t *testing.T) { ops += s.play(t, line.ID, limit) })
+			synctest.Test(t, func(t *testing.T) { ops += s.play(t, line.ID, made(t, limit)) })
 		}
 	}
 	t.Logf("%d scenarios, %d operations", played, ops)
@@ -172,8 +215,7 @@ func exactRate(perSecond float64) (weir.Rate, bool) {
 }
 
 // play runs the operations at their times and counts them.
-func (s *guavaLine) play(t *testing.T, id string, limit weir.Limit) (ops int) {
-	lim := mustNew(t, limit)
+func (s *guavaLine) play(t *testing.T, id string, lim guavaLimiter) (ops int) {
 	defer lim.Close()
 	start := time.Now()
 	for i, op := range s.Ops {
@@ -187,7 +229,7 @@ func (s *guavaLine) play(t *testing.T, id string, limit weir.Limit) (ops int) {
 		synctest.Wait()
 		if op.Op == "setRate" {
 			next, ok := s.limit(op.Rate)
-			if !ok || lim.Waiting() > 0 || lim.SetLimit(next) != nil {
+			if !ok || lim.WaitStats().Waiting > 0 || lim.SetLimit(next) != nil {
 				return ops
 			}
 			ops++

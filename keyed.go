@@ -19,8 +19,8 @@ import (
 // nothing. It tells keys apart by 64-bit hashes under a secret seed, with the odds that Memory gives. Its methods are those
 // of Limiter with a key. Keys do not influence each other, and waiting callers hold no lock.
 //
-// Keyed evicts idle keys, because an idle key behaves exactly like a new one. It never evicts a key that has waiting
-// callers. Above Options.MaxKeys, new keys share 256 states by their hash, so that an attacker gains nothing by
+// Keyed evicts idle keys, because an idle key behaves exactly like a new one; a Bursty, and a Cycle from its first use,
+// say where they differ. It never evicts a key that has waiting callers. Above Options.MaxKeys, new keys share 256 states by their hash, so that an attacker gains nothing by
 // inventing keys and does not slow known keys. With a Concurrency without a Lease, new keys are refused instead, and
 // waiting for them returns ErrNoRoom. Keyed refuses a key that is or contains NaN. Make a Keyed with NewKeyed: the
 // zero Keyed refuses everything.

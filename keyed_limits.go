@@ -28,11 +28,9 @@ func compileLimit(limit Limit) (*compiledLimit, error) {
 func (c *compiledLimit) compile(limit any) {
 	c.limit, _ = limit.(Limit)
 	c.algorithm, c.err = compile(c.limit)
-	if c.err == nil && c.limit.kind().oneSubject {
-		c.err = &LimitError{Limit: c.limit.String(), Field: "keyed", Code: CodeOneSubject, Reason: whyOneSubject}
-	}
 	if c.err == nil {
 		c.identity = identity(c.limit)
+		c.algorithm = algorithm.PerKey(c.algorithm)
 		if !algorithm.Stateless(c.algorithm) { // a limit without state must not begin the table of words
 			c.words, _ = c.algorithm.(algorithm.Worder)
 		}

@@ -128,11 +128,14 @@ func (s *keyedShard[K]) lend(inForce *atomic.Pointer[keyTable], t *keyTable, now
 	}
 }
 
-// room reports whether the shard has room for another subject. A full one looks for idle ones at most once a millisecond.
+// room reports whether the shard has room for another subject. A full one looks for idle ones at most once a
+// millisecond, and without any for a few spare ones, so that the others keep what they have stored.
 func (s *keyedShard[K]) room(now int64) bool {
 	if len(s.subjects) >= s.capacity && now >= algorithm.AddSaturating(s.searched, int64(time.Millisecond)) {
 		s.searched = now
-		s.forget(now)
+		if s.forget(now, (*line.Subject).Idle, s.capacity); len(s.subjects) >= s.capacity {
+			s.forget(now, (*line.Subject).Spare, 1+s.capacity/16)
+		}
 	}
 	return len(s.subjects) < s.capacity
 }
@@ -192,14 +195,19 @@ func (v *visit[K]) unlock() {
 func (s *keyedShard[K]) keep(v *visit[K]) {
 	s.subjects[v.hash] = v.found
 	if len(s.subjects) >= s.sweepAt {
-		s.forget(v.read)
+		s.forget(v.read, (*line.Subject).Idle, len(s.subjects))
 		s.sweepAt = max(firstSweep, 2*len(s.subjects))
 	}
 }
 
-func (s *keyedShard[K]) forget(now int64) {
+// forget evicts subjects that may go, at most a number of them.
+func (s *keyedShard[K]) forget(now int64, may func(*line.Subject, int64) bool, most int) {
 	for h, k := range s.subjects {
-		if k.subject.Idle(now) {
+		if most == 0 {
+			return
+		}
+		if may(&k.subject, now) {
+			most--
 			s.swept = max(s.swept, now)
 			if k.table != nil {
 				k.table.words.Forgotten(now)

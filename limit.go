@@ -12,7 +12,7 @@ import (
 )
 
 // Limit is one of this package's limits: TokenBucket, LeakyBucket, FixedWindow, SlidingWindow, SlidingLog, RateGate,
-// Cycle, Concurrency, Unlimited or DenyAll, and for one subject in process Bursty, WarmUp or NginxLimitReq. It is a
+// Cycle, Concurrency, Unlimited or DenyAll, and in process Bursty, WarmUp or NginxLimitReq. It is a
 // plain value. String and MarshalText print it in the form that ParseLimit reads.
 //
 // The set is closed. Code that acts on any limit asks [Describe], not the type.
@@ -73,7 +73,7 @@ func algorithmIn(l Limit, tick time.Duration) (algorithm.Algorithm, error) {
 	if _, err := compile(l); err != nil {
 		return nil, err
 	}
-	if refusal := l.kind().refusal(l); refusal != nil {
+	if refusal := refusalOf(l); refusal != nil {
 		return nil, refusal
 	}
 	t := ticks{tick: max(tick, 1), limit: l}
@@ -106,30 +106,26 @@ type kind struct {
 	name string                          // one or two words: the beginning of its text and of the identity of its state
 	read func(s *scanner) (Limit, error) // reads the text after the name
 	// revive returns a limit with the window and capacity from a snapshot. It stands for all limits with that window:
-	// their idle states are its idle states. It is nil if no snapshot can hold the limit.
+	// their idle states are its idle states. It is nil if rules, and so snapshots, cannot hold the limit.
 	revive func(window string, capacity int64) Limit
 
-	// oneSubject means that idleness changes the state, so no key can be evicted.
-	oneSubject bool
-
-	// instead returns the limit to use in a rule. It is nil unless rules refuse this limit although its keys can be
-	// evicted.
+	// instead returns the limit to use in a rule. It is nil unless the limit is a dialect, which rules refuse.
 	instead func(Limit) Limit
 }
 
 // inRules reports whether rules can hold limits of the kind.
-func (k *kind) inRules() bool { return !k.oneSubject && k.instead == nil }
+func (k *kind) inRules() bool { return k.revive != nil }
 
-const whyOneSubject = "cannot hold it: its state changes while a key is idle, so keys could never be evicted"
+const whyOneSubject = "cannot hold it: an idle key differs from a new one, so keys could never be evicted"
 
-// refusal returns the reason for which rules do not hold the limit, or nil.
-func (k *kind) refusal(l Limit) *LimitError {
-	switch {
-	case k.oneSubject:
-		return &LimitError{Limit: l.String(), Field: "rule", Code: CodeOneSubject, Reason: whyOneSubject}
-	case k.instead != nil:
-		reason := fmt.Sprintf("cannot hold this dialect; the nearest limit is %s", k.instead(l))
+// refusalOf returns the reason for which rules do not hold a valid limit, or nil.
+func refusalOf(l Limit) *LimitError {
+	if instead := l.kind().instead; instead != nil {
+		reason := fmt.Sprintf("cannot hold this dialect; the nearest limit is %s", instead(l))
 		return &LimitError{Limit: l.String(), Field: "rule", Code: CodeDialect, Reason: reason}
+	}
+	if algorithm.Restless(l.algorithm(nanoseconds)) {
+		return &LimitError{Limit: l.String(), Field: "rule", Code: CodeOneSubject, Reason: whyOneSubject}
 	}
 	return nil
 }

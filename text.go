@@ -19,6 +19,7 @@ import (
 //	sliding log 5/10s gap 1s count denied
 //	rate gate 2/s
 //	cycle 50/500ms origin 250ms
+//	cycle 50/500ms from first use
 //	concurrency 20 lease 30s
 //	unlimited
 //	deny all

@@ -168,7 +168,7 @@ func TestBadRuleTextIsPointedAt(t *testing.T) {
 		{"login=5/m and bukket", `weir: "login=5/m and bukket": unexpected "bukket" at byte 15, want ` + ofRule},
 		{"login=0/m", `weir: rule "login": token bucket 0/m: rate count 0 is not within 1 and 9007199254740992`},
 		{" login = 5/m and fixed window 0/367d", "weir: rule \"login\": fixed window 0/367d: rate count 0 is not within 1 and 9007199254740992\nweir: rule \"login\": fixed window 0/367d: period 367 days is not within 1ns and 366 days"},
-		{"login=warm up 5/s over 4s", `weir: rule "login": warm up 5/s over 4s: rule cannot hold it: its state changes while a key is idle, so keys could never be evicted`},
+		{"login=warm up 5/s over 4s", `weir: rule "login": warm up 5/s over 4s: rule cannot hold it: an idle key differs from a new one, so keys could never be evicted`},
 		{"=fixed window 1/s", `weir: rule "": name is not 1 to 256 bytes without '=' and NUL`},
 		{"a\x00b=fixed window 1/s", `weir: rule "a\x00b": name is not 1 to 256 bytes without '=' and NUL`},
 		{"a=b=fixed window 1/s", `weir: "a=b=fixed window 1/s": unexpected "b=fixed" at byte 3, want ` + ofRule},

@@ -114,12 +114,3 @@ type leaser interface {
 	TakeLease(s State, now, n int64, identity uint64) State
 	GiveLease(s State, now, n int64, identity uint64) State
 }
-
-// Idle reports whether s answers like a fresh state from now on, so that it may be evicted. A promised instant ahead
-// counts even without units used: a change of the rate keeps it.
-func Idle(a Algorithm, s State, now int64) bool {
-	if Converts(a) && s.Promised > now {
-		return false
-	}
-	return a.Wait(s, now, a.Capacity()) == 0
-}

@@ -9,8 +9,8 @@ import "math"
 // microseconds.
 //
 // State: A is the bits of the stored permits, B the microsecond since the epoch at which the next request may
-// proceed, C whether a request has come. Idling stores permits, so a state never becomes fresh again. The limit is
-// therefore for one subject with a known beginning (Start), and its state must not be evicted.
+// proceed, C whether a request has come. Idling stores permits. A new warm-up has all of them, so its state becomes
+// that of a new one again; a new bursty limit has none, so its state does not (Rested).
 type Guava struct {
 	Plain
 	perSecond float64
@@ -18,6 +18,7 @@ type Guava struct {
 	maxStored float64 // permits that can be stored
 	idle      float64 // µs of idleness that store a permit
 	start     float64 // permits stored at the beginning
+	perKey    bool    // it begins at its first use
 
 	// For a warm-up: above the threshold a stored permit takes longer, by slope µs for each stored permit. A bursty
 	// limit gives stored permits without a wait.
@@ -81,8 +82,39 @@ func (g *Guava) Room(s State, now int64) int64 {
 // Fresh returns a state that begins at its first use.
 func (g *Guava) Fresh() State { return g.untouched(math.MaxInt64) }
 
-// Start returns a state that begins now, or at its first use if that is earlier.
-func (g *Guava) Start(now int64) State { return g.untouched(floorMicros(now)) }
+// Start returns a state that begins now, or at its first use if that is earlier or the limit is PerKey.
+func (g *Guava) Start(now int64) State {
+	if g.perKey {
+		return g.Fresh()
+	}
+	return g.untouched(floorMicros(now))
+}
+
+// PerKey returns the limit with states that begin at their first use.
+func (g *Guava) PerKey() Algorithm {
+	perKey := *g
+	perKey.perKey = true
+	return &perKey
+}
+
+// Rested reports whether s is untouched, or cold again. A limit that begins with nothing and stores permits is never
+// like a new one.
+func (g *Guava) Rested(s State, now int64) bool {
+	if s.C == untouched || g.start != g.maxStored {
+		return s.C == untouched
+	}
+	stored, next := g.resync(s, floorMicros(now))
+	return stored == g.start && next <= floorMicros(now)
+}
+
+// Spare reports whether nothing is owed: a new key has no more permits stored. A warm-up stays until it is cold, because
+// its permits are cheap before.
+func (g *Guava) Spare(s State, now int64) bool {
+	if g.warmUp {
+		return g.Rested(s, now)
+	}
+	return g.Wait(s, now, 1) == 0
+}
 
 // Capacity returns the largest cost of any limit.
 func (g *Guava) Capacity() int64 { return maxUnits }
@@ -186,7 +218,10 @@ func floorMicros(now int64) int64 {
 	return micros
 }
 
-// Carry keeps the store of permits equally full.
+// Carry keeps the store of permits equally full. A key that has not begun is still to begin.
 func (g *Guava) Carry(before Algorithm, s State, now int64) State {
+	if g.perKey && s.C == untouched {
+		return g.Fresh()
+	}
 	return g.rescaled(before.(*Guava), s, now)
 }

@@ -89,20 +89,6 @@ func (s State) Size() int {
 // Delays reports whether the limit admits with a delay, up to a queue of its own.
 func Delays(a Algorithm) bool { return is[delayer](a) }
 
-// starter is an Algorithm whose state changes while idle. The state of a key that begins now differs from that of a
-// new key, so no state can be evicted.
-type starter interface {
-	Start(now int64) State
-}
-
-// Start returns the state of a key that begins now.
-func Start(a Algorithm, now int64) State {
-	if s, ok := a.(starter); ok {
-		return s.Start(now)
-	}
-	return a.Fresh()
-}
-
 // is reports whether a limit has the methods or the type of T.
 func is[T any](a Algorithm) bool {
 	_, ok := a.(T)

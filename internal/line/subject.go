@@ -55,6 +55,11 @@ func (s *Subject) Idle(now int64) bool {
 	return s.AtRest(now) && algorithm.Idle(s.algorithm, s.State, now)
 }
 
+// Spare reports whether the subject may be evicted where keys have no room: see algorithm.Spare.
+func (s *Subject) Spare(now int64) bool {
+	return s.AtRest(now) && algorithm.Spare(s.algorithm, s.State, now)
+}
+
 // advance releases the callers whose turn has come, and reports whether others still wait.
 func (s *Subject) advance(now int64) (waiting bool) {
 	if s.line == nil {

@@ -25,7 +25,7 @@ var known = map[string]string{
 
 // own are words of limits that a misspelt word may have meant, besides the known ones.
 var own = strings.Fields("token bucket leaky fixed sliding window rate gate cycle concurrency unlimited deny bursty warm " +
-	"burst queue nodelay count denied origin lease over cold")
+	"burst queue nodelay count denied origin from first use lease over cold")
 
 // units and timed are the units of a duration, and the words before a duration.
 var units, timed = strings.Fields("ns us ms s m h d w"), strings.Fields("gap origin lease over")

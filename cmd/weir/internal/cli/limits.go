@@ -73,7 +73,7 @@ func limitHint(code weir.Code) string {
 	case weir.CodeAlone:
 		return "a leaky bucket, or a sliding log that counts denied, stands alone: give it a rule of its own"
 	case weir.CodeOneSubject:
-		return "bursty and warm up limit one subject: use weir pace without --key or with --fair, or choose another limit, like: token bucket 5/s burst 1"
+		return "bursty, warm up and cycles from first use stand alone, in weir pace and weir replay: elsewhere choose another limit, like: token bucket 5/s burst 1"
 	case weir.CodeDialect:
 		return "nginx limit_req works in weir pace and weir replay, at a rate per second or minute; elsewhere use a leaky bucket, like: leaky bucket 5/s queue 10"
 	case weir.CodeEngine:

@@ -370,7 +370,6 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		{Limits: only(perSecond(1, 1)), Chunk: -1},
 		{Limits: only(perSecond(1, 1)), Held: -1, Key: key},
 		{Limits: only(perSecond(1, 1)), Fair: true},
-		{Limits: only(weir.WarmUp{Rate: weir.PerSecond(1), Over: time.Second}), Key: key},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v: got no error", o)

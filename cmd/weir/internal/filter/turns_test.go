@@ -27,6 +27,12 @@ func TestStrictKeysDoNotHoldUpOneAnother(t *testing.T) {
 		"0 \"a1\\na2\\nb1\\nb2\\n\"\n1000 \"a3\\na4\\n\"\n2000 \"a5\\n\"\n")
 }
 
+// At 10/s over 1 s a cold key begins with gaps of 280 and 240 ms.
+func TestEachKeyWarmsUpByItself(t *testing.T) {
+	checkKeyed(t, Options{Limits: only(weir.WarmUp{Rate: weir.PerSecond(10), Over: time.Second}), Key: letters}, "a1\na2\na3\nb1\nb2\n",
+		"0 \"a1\\nb1\\n\"\n280 \"a2\\nb2\\n\"\n520 \"a3\\n\"\n")
+}
+
 func TestFairKeysTakeTurnsAtOnePace(t *testing.T) {
 	checkKeyed(t, Options{Limits: only(perSecond(10, 1)), Key: letters, Fair: true}, "a1\na2\na3\nb1\nb2\nc1\n",
 		"0 \"a1\\n\"\n100 \"b1\\n\"\n200 \"c1\\n\"\n300 \"a2\\n\"\n400 \"b2\\n\"\n500 \"a3\\n\"\n")

@@ -100,8 +100,6 @@ func (o *options) check(args []string) error {
 		return wrong("it is a time like 30s", "--warmup %v is negative", o.warmup)
 	case o.warmup > 0 && o.burst != "":
 		return wrong("leave one of the two out", "--warmup and --burst exclude each other")
-	case o.warmup > 0 && o.key != "" && !o.fair:
-		return wrong("add --fair, so that the keys share one rate that warms up", "--warmup with --key: a warm-up changes while its key is idle, so keys could never be evicted")
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ func TestPaceFormsShowEveryLimit(t *testing.T) {
 // Each refusal of pace has the hint of its own kind.
 func TestLimitsThatPaceRefusesSayWhatToDo(t *testing.T) {
 	for limit, want := range map[string]string{
-		"bursty 5/s over 1s": "bursty and warm up limit one subject: use weir pace without --key or with --fair",
-		"concurrency 5":      "choose a limit that admits at a rate",
+		"2/s and bursty 5/s over 1s": "bursty, warm up and cycles from first use stand alone, in weir pace and weir replay",
+		"concurrency 5":              "choose a limit that admits at a rate",
 	} {
 		_, err := (&options{key: "host", atOnce: 1}).parse([]string{limit}, nil)
 		var text strings.Builder
