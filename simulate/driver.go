@@ -56,7 +56,7 @@ func (d Driver) Run(subjects ...Subject) ([]PhaseReport, error) {
 	reports := make([]PhaseReport, 0, len(subjects)*len(d.Phases))
 	for _, s := range subjects {
 		if s.begin == nil {
-			return nil, fmt.Errorf("simulate: drive: the subject %q decides nothing: make it with NewSubject", s.Name)
+			return nil, fmt.Errorf("simulate: drive: the subject %q decides nothing: make it with NewSubject or SubjectFunc", s.Name)
 		}
 		for _, p := range d.Phases {
 			r, err := d.drive(s, p)
@@ -146,9 +146,10 @@ func mostWithin(length time.Duration, instants []time.Duration) (most int64) {
 	return most
 }
 
-// Subject decides on requests in virtual time: a limit of package weir, or one of the [BadExamples].
+// Subject decides on requests in virtual time: a limit of package weir, one of the [BadExamples], or a limiter of one's
+// own.
 type Subject struct {
-	Name string // a limit as text, or what a bad example is
+	Name string // a limit as text, or what another limiter is
 	Note string // what to know about its figures; empty if they need no explanation
 
 	// begin returns a fresh state that reads the time from *now.
@@ -173,4 +174,19 @@ func NewSubject(limit weir.Limit) (Subject, error) {
 			return d.Allowed, d.Delay
 		}, nil
 	}}, nil
+}
+
+// SubjectFunc returns a Subject that decides with any limiter. For each phase the driver calls begin, which returns a
+// fresh limiter: a function that reports whether one request is admitted at a time. The times never decrease.
+func SubjectFunc(name string, begin func(start time.Time) func(now time.Time) bool) Subject {
+	if begin == nil {
+		return Subject{Name: name}
+	}
+	return Subject{Name: name, begin: func(now *int64) (attempt, error) {
+		admits := begin(time.Unix(0, *now))
+		if admits == nil {
+			return nil, fmt.Errorf("simulate: subject %q begins with no function", name)
+		}
+		return func() (bool, time.Duration) { return admits(time.Unix(0, *now)), 0 }, nil
+	}}
 }

@@ -242,3 +242,48 @@ func TestADriverThatCouldNotEndIsRefused(t *testing.T) {
 		t.Error("bad examples at 0/s, want an error")
 	}
 }
+
+// A limiter of weir's that is asked through a function has the figures of the same limit as a subject.
+func TestALimiterOfOnesOwnIsDrivenLikeALimit(t *testing.T) {
+	for _, limit := range []weir.Limit{weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 10}, weir.SlidingLog{Rate: weir.PerSecond(10)}} {
+		subject, err := NewSubject(limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := 0
+		own := SubjectFunc(subject.Name, func(start time.Time) func(time.Time) bool {
+			begun++
+			limiter, err := weir.New(limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := start
+			return func(now time.Time) bool {
+				if now.Before(last) {
+					t.Fatalf("asked at %v after %v", now, last)
+				}
+				last = now
+				return limiter.AllowAt(now, 1)
+			}
+		})
+		want, err := ClassicDriver().Run(subject)
+		got, err2 := ClassicDriver().Run(own)
+		if err := errors.Join(err, err2); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v: got %+v and error %v, want %+v", limit, got, err, want)
+		}
+		if begun != len(want) {
+			t.Errorf("%v: begun %d times in %d phases", limit, begun, len(want))
+		}
+	}
+}
+
+func TestALimiterOfOnesOwnWithoutAFunctionIsRefused(t *testing.T) {
+	for _, s := range []Subject{
+		SubjectFunc("own", nil),
+		SubjectFunc("own", func(time.Time) func(time.Time) bool { return nil }),
+	} {
+		if _, err := ClassicDriver().Run(s); err == nil || !strings.Contains(err.Error(), `subject "own"`) {
+			t.Errorf("got error %v, want one that names the subject", err)
+		}
+	}
+}
