@@ -1,6 +1,8 @@
 # The project's commands. `make help` lists them; CI runs `make test`.
 
 SHELL := /bin/bash
+# Debian has servers in /usr/sbin, which is not in every user's PATH.
+export PATH := $(PATH):/usr/sbin
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 

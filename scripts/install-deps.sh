@@ -2,7 +2,7 @@
 # Installs the missing programs that the tests need besides Go. Without apt, or
 # without root and sudo, it names the packages to install by hand and fails.
 #
-# Each entry: command or folder, Debian package, reason.
+# Each entry: command, or a pattern of paths; Debian package; reason.
 set -euo pipefail
 
 needed=(
@@ -13,7 +13,7 @@ needed=(
 	"redis-cli redis-tools redislimit runs the commands of docs/why/redis.md"
 	"/usr/lib/python3/dist-packages/redis python3-redis the tests of weir serve --resp ask through redis-py"
 	"redis-server redis-server the tests of redislimit run real servers"
-	"initdb postgresql the tests of sqllimit run real servers"
+	"/usr/lib/postgresql/*/bin/postgres postgresql the tests of sqllimit run real servers"
 	"mariadbd mariadb-server-core the tests of sqllimit run real servers"
 	"pgbouncer pgbouncer the tests of sqllimit run behind a real pooler"
 	"nginx nginx-light the tests of httplimit and weir serve run behind real gateways"
@@ -37,7 +37,7 @@ fi
 missing=()
 for entry in "${needed[@]}"; do
 	read -r command package reason <<<"$entry"
-	{ command -v "$command" >/dev/null || [ -d "$command" ]; } && continue
+	{ command -v "$command" || compgen -G "$command"; } >/dev/null && continue
 	echo "install-deps: $command is missing: $reason"
 	missing+=("$package")
 done
