@@ -84,6 +84,52 @@ func TestAConflictWritesNothingAndIsRepeated(t *testing.T) {
 	})
 }
 
+// conflictingStore has another writer before each swap.
+type conflictingStore struct{ lockingStore }
+
+func (s conflictingStore) Swap(ctx context.Context, at int64, changes []enginekit.Change) (int64, error) {
+	s.mu.Lock()
+	for i := range changes {
+		for _, w := range changes[i].Writes {
+			s.rows[w.Key] = enginekit.Row{Version: w.Old + 1, State: s.rows[w.Key].State}
+		}
+	}
+	s.mu.Unlock()
+	return s.memoryStore.Swap(ctx, at, changes)
+}
+
+func TestARowIsLockedAfterTwoConflicts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := conflictingStore{lockingStore{newMemoryStore(wallClock)}}
+		e := enginekit.NewStore(store, enginekit.StoreOptions{})
+		rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)})
+		for i := range 3 {
+			if d, err := e.Take(t.Context(), rule.For("k", 1)); err != nil || d.Remaining != int64(9-i) {
+				t.Errorf("take %d: %+v and %v", i, d, err)
+			}
+			if swaps, locks := store.swaps.Load(), store.locks.Load(); swaps != int64(2*i+2) || locks != int64(i+1) {
+				t.Errorf("after take %d: %d swaps and %d locks, want two swaps and a lock each", i, swaps, locks)
+			}
+		}
+	})
+}
+
+// Conflicts without an end are an error after bounded attempts, with pauses between them.
+func TestEndlessConflictsAreAnErrorThatCountedNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := conflictingStore{lockingStore{newMemoryStore(wallClock)}}
+		e := enginekit.NewStore(struct{ enginekit.Store }{store}, enginekit.StoreOptions{})
+		began := time.Now()
+		_, err := e.Take(t.Context(), mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)}).For("k", 1))
+		if weir.WasCounted(err) != weir.CountedNo || !weir.Unavailable(err) {
+			t.Errorf("got %v, want an error that counted nothing", err)
+		}
+		if n, took := store.swaps.Load(), time.Since(began); n != 20 || took < 50*time.Millisecond || took > 2*time.Second {
+			t.Errorf("%d swaps in %v, want 20 with pauses of at most 64 ms", n, took)
+		}
+	})
+}
+
 // A peek locks nothing, so that it also works on a server that cannot be written.
 func TestAPeekLocksNothing(t *testing.T) {
 	store := newMemoryStore(wallClock)
