@@ -1,12 +1,14 @@
 package sqllimit
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir/enginekit"
@@ -61,11 +63,15 @@ func (t *table) restore(ctx context.Context) error {
 	return err
 }
 
-// read reads rows and the clock. The clock comes with the row without a name, which every table has. missing is the keys that
+// read reads rows and the clock. The clock comes with each row, and that without a name is in every table. Where a
+// transaction locks rows, it does not lock that one: all transactions would wait for one another. missing is the keys that
 // have no row.
 func (t *table) read(ctx context.Context, db asker, keys []string, lock string) (rows []enginekit.Row, missing []string, now int64, err error) {
 	d, at := t.dialect, make(map[string]int, len(keys))
-	args := []any{[]byte{}}
+	var args []any
+	if lock == "" {
+		args = []any{[]byte{}}
+	}
 	for i, key := range keys {
 		name := nameOf(key)
 		args, at[string(name)] = append(args, name), i
@@ -100,7 +106,7 @@ func (t *table) read(ctx context.Context, db asker, keys []string, lock string) 
 	for _, i := range at {
 		missing = append(missing, keys[i])
 	}
-	if err = found.Err(); err == nil && !first {
+	if err = found.Err(); err == nil && lock == "" && !first {
 		err = errEmptied
 	}
 	return rows, missing, now, err
@@ -221,13 +227,15 @@ func bytesOf(b []byte) []byte {
 	return b
 }
 
-// reserve inserts empty rows, of version 0, which is that of a missing row.
+// reserve inserts empty rows, of version 0, which is that of a missing row. It does so in the order of their names, because
+// an insert waits for one of the same name in another transaction.
 func (t *table) reserve(ctx context.Context, keys []string) error {
 	ends := time.Now().Add(time.Hour).UnixNano()
 	writes := make([]enginekit.Write, len(keys))
 	for i, key := range keys {
 		writes[i] = enginekit.Write{Key: key, Ends: ends}
 	}
+	slices.SortFunc(writes, func(a, b enginekit.Write) int { return bytes.Compare(nameOf(a.Key), nameOf(b.Key)) })
 	if err := t.insert(ctx, t.db, t.dialect.keep, writes); err != nil {
 		return t.fails(err, false)
 	}
