@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -23,7 +25,10 @@ import (
 )
 
 // cutter cuts connections: before a request is sent, or before its answer is read.
-type cutter struct{ before, after atomic.Int64 } // of so many requests, the next is cut; 0 is none
+type cutter struct {
+	before, after atomic.Int64 // of so many requests, the next is cut; 0 is none
+	percent       atomic.Int64 // of all requests that are cut besides, before and after
+}
 
 type cutConn struct {
 	net.Conn
@@ -33,14 +38,16 @@ type cutConn struct {
 
 var errCut = errors.New("the connection was cut")
 
-func due(n *atomic.Int64) bool { return n.Load() > 0 && n.Add(-1) == 0 }
+func (c *cutter) due(n *atomic.Int64) bool {
+	return n.Load() > 0 && n.Add(-1) == 0 || rand.Int64N(100) < c.percent.Load()
+}
 
 func (c *cutConn) Write(b []byte) (int, error) {
-	if due(&c.cuts.before) {
+	if c.cuts.due(&c.cuts.before) {
 		_ = c.Close()
 		return 0, errCut
 	}
-	if due(&c.cuts.after) {
+	if c.cuts.due(&c.cuts.after) {
 		c.cut.Store(true)
 	}
 	return c.Conn.Write(b)
@@ -55,17 +62,32 @@ func (c *cutConn) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
+func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+	return &cutConn{Conn: conn, cuts: c}, err
+}
+
 func cutDB(t *testing.T, s *sqltest.Server, cuts *cutter) *sql.DB {
 	t.Helper()
 	config, err := pgx.ParseConfig(s.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-		return &cutConn{Conn: c, cuts: cuts}, err
-	}
+	config.DialFunc = cuts.dial
 	db := stdlib.OpenDB(*config)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func cutMariaDB(t *testing.T, s *sqltest.Server, cuts *cutter) *sql.DB {
+	t.Helper()
+	config := mysql.NewConfig()
+	config.User, config.Net, config.Addr, config.DBName, config.DialFunc, config.Logger = "root", "unix", s.Socket(), "test", cuts.dial, &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -121,6 +143,48 @@ func TestACutConnectionIsAccountedFor(t *testing.T) {
 	told.holds(t, e, 1000, q)
 	if told.admitted.Load() < 30 {
 		t.Errorf("%d of 40 were admitted, want 20 and those whose commit is found", told.admitted.Load())
+	}
+}
+
+// Connections are cut at random, in transactions and in single statements, and under several callers.
+func TestConnectionsThatAreCutAtRandomAreAccountedFor(t *testing.T) {
+	const limit = 100_000
+	for name, open := range map[string]func(t *testing.T, cuts *cutter) (*sql.DB, database, int){
+		"statements": func(t *testing.T, cuts *cutter) (*sql.DB, database, int) {
+			return cutDB(t, postgres(t), cuts), databases[0], 0
+		},
+		"locks": func(t *testing.T, cuts *cutter) (*sql.DB, database, int) {
+			return cutDB(t, postgres(t), cuts), databases[0], -1
+		},
+		"mariadb": func(t *testing.T, cuts *cutter) (*sql.DB, database, int) {
+			return cutMariaDB(t, mariadb(t), cuts), databases[4], -1
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cuts, told, table := &cutter{}, &account{}, newTable()
+			db, d, conflicts := open(t, cuts)
+			a, b := mustRule(t, "a", weir.FixedWindow{Rate: weir.PerDay(limit)}), mustRule(t, "b", weir.FixedWindow{Rate: weir.PerDay(limit)})
+			var all sync.WaitGroup
+			for range 2 {
+				e := openEngine(t, db, d.dialect, sqllimit.Options{Table: table, Store: enginekit.StoreOptions{Conflicts: conflicts}})
+				for range 3 {
+					all.Go(func() {
+						for range 40 {
+							_ = told.take(e, a.For("k", 1), b.For("k", 1))
+						}
+					})
+				}
+			}
+			cuts.percent.Store(3)
+			all.Wait()
+			cuts.percent.Store(0)
+			e := openEngine(t, d.open(t), d.dialect, sqllimit.Options{Table: table})
+			told.holds(t, e, limit, a.For("k", 1))
+			told.holds(t, e, limit, b.For("k", 1))
+			if told.admitted.Load() == 0 || told.unknown.Load()+told.failed.Load() == 0 {
+				t.Error("nothing was admitted, or nothing was cut")
+			}
+		})
 	}
 }
 
