@@ -22,7 +22,7 @@ func Schema(d Dialect, o Options) (string, error) {
 
 func (t *table) statements(unlogged bool) []string {
 	d, create := t.dialect, "CREATE TABLE IF NOT EXISTS "
-	if unlogged && d == &dialects[PostgreSQL] {
+	if unlogged {
 		create = "CREATE UNLOGGED TABLE IF NOT EXISTS "
 	}
 	return []string{

@@ -33,8 +33,8 @@ type Options struct {
 	Table string
 	// Create makes Open create the table if it is missing. Otherwise run the statements of [Schema].
 	Create bool
-	// Unlogged makes Create, on PostgreSQL, an unlogged table: decisions cost less, but a crash of the server empties the
-	// table, and a replica does not have it.
+	// Unlogged makes Create an unlogged table: decisions cost less, but a crash of the server empties the table, and a
+	// replica does not have it. Only PostgreSQL has such tables.
 	Unlogged bool
 	// SQLState returns the five letters and digits of the SQL standard for an error of the driver, or "". Default: a method
 	// SQLState() string of the error, as pgx and pq have it, or a field SQLState, as of go-sql-driver/mysql. The engine
@@ -91,6 +91,9 @@ func newTable(db *sql.DB, d Dialect, o Options) (*table, error) {
 	}
 	if !tableName.MatchString(o.Table) {
 		return nil, &weir.OptionError{Op: "sqllimit", Field: "table", Reason: fmt.Sprintf("%q has other characters than ASCII letters, digits and underscores, or is longer than 63", o.Table)}
+	}
+	if o.Unlogged && d != PostgreSQL {
+		return nil, &weir.OptionError{Op: "sqllimit", Field: "unlogged", Reason: "is for PostgreSQL: other databases have no unlogged tables"}
 	}
 	t := &table{db: db, dialect: &dialects[d], state: o.SQLState}
 	quote := t.dialect.quote

@@ -62,14 +62,6 @@ func TestProcessesShareALimitExactly(t *testing.T) {
 	})
 }
 
-func TestBatchesOnPostgreSQLDoNotDeadlock(t *testing.T) {
-	db := databases[0].open(t)
-	var deadlocks int
-	if err := db.QueryRow("SELECT sum(deadlocks) FROM pg_stat_database").Scan(&deadlocks); err != nil || deadlocks > 0 {
-		t.Errorf("%d deadlocks so far (%v), want none", deadlocks, err)
-	}
-}
-
 const childFile = "WEIR_TEST_SQLITE"
 
 // Two processes and this one share a file of SQLite.

@@ -81,6 +81,15 @@ func TestTableNamesAreChecked(t *testing.T) {
 	}
 }
 
+func TestAnUnloggedTableIsForPostgreSQLAlone(t *testing.T) {
+	for d, want := range map[sqllimit.Dialect]bool{sqllimit.PostgreSQL: true, sqllimit.MySQL: false, sqllimit.SQLite: false} {
+		text, err := sqllimit.Schema(d, sqllimit.Options{Unlogged: true})
+		if strings.HasPrefix(text, "CREATE UNLOGGED TABLE") != want || (err == nil) != want {
+			t.Errorf("dialect %d: got %q and %v", d, text, err)
+		}
+	}
+}
+
 // Long keys are cut, and none passes for another.
 func TestLongKeysHaveRowsOfTheirOwn(t *testing.T) {
 	everyDatabase(t, func(t *testing.T, d database) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	_ "github.com/go-sql-driver/mysql" // its driver is mysql
@@ -87,11 +88,16 @@ func parse(where string) (*source, error) {
 	if err != nil {
 		return nil, malformed
 	}
-	s := &source{}
-	s.options = sqllimit.Options{Table: query.Get("table"), Create: cmp.Or(query.Get("create"), "1") != "0", Unlogged: query.Get("unlogged") == "1"}
-	for _, ours := range []string{"table", "create", "unlogged"} {
-		query.Del(ours)
+	s := &source{options: sqllimit.Options{Table: query.Get("table"), Create: true}}
+	for name, option := range map[string]*bool{"create": &s.options.Create, "unlogged": &s.options.Unlogged} {
+		if query.Has(name) {
+			if *option, err = strconv.ParseBool(query.Get(name)); err != nil {
+				return nil, fmt.Errorf("%s=%s in the URL of the database: it is 0 or 1", name, query.Get(name))
+			}
+		}
+		query.Del(name)
 	}
+	query.Del("table")
 	u.RawQuery = query.Encode()
 	if err := schemes[u.Scheme](s, u); err != nil {
 		return nil, err
@@ -117,6 +123,9 @@ func mysql(s *source, u *url.URL) error {
 	}
 	if len(u.Path) < 2 {
 		return errors.New("the URL of the database names no database; it is mysql://USER@HOST/DATABASE")
+	}
+	if !query.Has("interpolateParams") {
+		query.Set("interpolateParams", "true") // saves a round trip for each statement
 	}
 	user := u.User.Username()
 	if password, ok := u.User.Password(); ok {

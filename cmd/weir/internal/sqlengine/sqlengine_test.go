@@ -8,8 +8,9 @@ import (
 func TestAURLNamesADatabase(t *testing.T) {
 	for where, want := range map[string]string{
 		"postgres://u:p@h/d?table=a.b&create=0&sslmode=disable":  "pgx postgres://u:p@h/d?sslmode=disable",
-		"mysql://u:p@h:1/d?tls=true":                             "mysql u:p@tcp(h:1)/d?tls=true",
-		"mariadb://u@/d?socket=/s":                               "mysql u@unix(/s)/d?",
+		"mysql://u:p@h:1/d?tls=true":                             "mysql u:p@tcp(h:1)/d?interpolateParams=true&tls=true",
+		"mysql://u@h/d?interpolateParams=false":                  "mysql u@tcp(h)/d?interpolateParams=false",
+		"mariadb://u@/d?socket=/s":                               "mysql u@unix(/s)/d?interpolateParams=true",
 		"sqlite:weir.db":                                         "sqlite file:weir.db?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
 		"sqlite:weir.db?vfs=unix-dotfile&table=t":                "sqlite file:weir.db?vfs=unix-dotfile&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
 		"sqlite:///a%3Fb.db":                                     "sqlite file:/a%3Fb.db?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
@@ -42,6 +43,9 @@ func TestABadURLIsAnErrorWithoutItsPassword(t *testing.T) {
 		"mysql://u:secret@h":                 "no database",
 		"sqlite::memory:":                    "memory",
 		"sqlite:x?mode=memory":               "memory",
+		"postgres://u:secret@h/d?create=no":  "create=no",
+		"postgres://u:secret@h/d?unlogged=":  "unlogged=",
+		"mysql://u:secret@h/d?unlogged=1":    "unlogged",
 		"mysql://u:secret@h/d?table=a%20b.c": "table",
 	} {
 		err := Check(where)
