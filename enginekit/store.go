@@ -67,7 +67,7 @@ type Write struct {
 	Found *Row // the row, if Swap did not make the change and knows it
 }
 
-// StoreOptions configure a [StoreEngine]. The zero value is ready to use.
+// StoreOptions configure a [StoreEngine]. The zero value is ready to use. Bounds below zero are the defaults, too.
 type StoreOptions struct {
 	// Name begins the errors of the engine. Default: store.
 	Name string
@@ -97,12 +97,12 @@ const DefaultLease = 30 * time.Second
 
 func (o StoreOptions) withDefaults() StoreOptions {
 	o.Name = cmp.Or(o.Name, "store")
-	o.Flights = cmp.Or(o.Flights, 4)
-	o.Batch = cmp.Or(o.Batch, 128)
-	o.Rows = cmp.Or(o.Rows, 1<<16)
+	o.Flights = cmp.Or(max(o.Flights, 0), 4)
+	o.Batch = cmp.Or(max(o.Batch, 0), 128)
+	o.Rows = cmp.Or(max(o.Rows, 0), 1<<16)
 	o.Conflicts = cmp.Or(o.Conflicts, 2)
-	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
-	o.MaxEntries = cmp.Or(o.MaxEntries, 4096)
+	o.Timeout = cmp.Or(max(o.Timeout, 0), 5*time.Second)
+	o.MaxEntries = cmp.Or(max(o.MaxEntries, 0), 4096)
 	return o
 }
 

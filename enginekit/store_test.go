@@ -287,6 +287,19 @@ func TestLimitsWithTooManyEntriesAreRefused(t *testing.T) {
 	}
 }
 
+// Options below zero are the defaults: an engine without flights would never answer.
+func TestNegativeOptionsAreTheDefaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := enginekit.NewStore(newMemoryStore(wallClock), enginekit.StoreOptions{Flights: -1, Batch: -1, Rows: -1, Timeout: -1, MaxEntries: -1})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		rule := mustRule(t, "r", weir.SlidingLog{Rate: weir.PerDay(10)})
+		if d, err := e.Take(ctx, rule.For("k", 1), rule.For("l", 1)); err != nil || !d.Allowed {
+			t.Errorf("got %+v and %v", d, err)
+		}
+	})
+}
+
 func TestADamagedRowIsAnErrorUntilItIsReset(t *testing.T) {
 	store := newMemoryStore(wallClock)
 	rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)})
