@@ -349,8 +349,9 @@ func TestSerializationFailuresAreRepeated(t *testing.T) {
 
 func TestAnExhaustedPoolCountsNothing(t *testing.T) {
 	db, rule := databases[0].open(t), mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)})
-	e := openEngine(t, db, sqllimit.PostgreSQL, sqllimit.Options{Table: newTable(), Store: enginekit.StoreOptions{Timeout: 100 * time.Millisecond}})
-	told := &account{}
+	table, told := newTable(), &account{}
+	e := openEngine(t, db, sqllimit.PostgreSQL, sqllimit.Options{Table: table})
+	hasty := openEngine(t, db, sqllimit.PostgreSQL, sqllimit.Options{Table: table, Store: enginekit.StoreOptions{Timeout: 100 * time.Millisecond}})
 	if err := told.take(e, rule.For("k", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +360,7 @@ func TestAnExhaustedPoolCountsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.Take(t.Context(), rule.For("k", 1))
+	_, err = hasty.Take(t.Context(), rule.For("k", 1))
 	certain(t, err, "deadline")
 	_ = c.Close()
 	if err := told.take(e, rule.For("k", 1)); err != nil {
