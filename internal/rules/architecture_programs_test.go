@@ -262,6 +262,7 @@ var programRules = map[string]packageRule{
 			"google.golang.org/protobuf/types/known/structpb":                             "metadata in answers",
 		},
 		testImports: reasons{
+			"google.golang.org/grpc/connectivity":                  "connections end by their age",
 			"google.golang.org/grpc/credentials/insecure":          "tests call it",
 			"google.golang.org/grpc/reflection/grpc_reflection_v1": "tests ask for its services",
 			"google.golang.org/protobuf/proto":                     "answers are compared",
