@@ -28,6 +28,10 @@ var programRules = map[string]packageRule{
 		},
 		testImports: reasons{"internal/redistest": "a real server hangs"},
 	},
+	"examples/from/bucket4j":   {testImports: reasons{".": "it shows limits"}},
+	"examples/from/governor":   {testImports: reasons{".": "it shows limits"}},
+	"examples/from/middleware": {testImports: reasons{"httplimit": "it shows it", "httplimit/httplimittest": "in virtual time"}},
+	"examples/from/rategate":   {imports: reasons{".": "it shows a limit", "pace": "its sequences, and its readers"}},
 	"examples/routers": {
 		imports: reasons{
 			"httplimit":                "it shows its middlewares",
