@@ -8,9 +8,14 @@ var programRules = map[string]packageRule{
 			"fetch": "it shows it",
 		},
 	},
-	"examples/obedient":        {imports: reasons{"httplimit": "it shows its Transport, and a middleware that this obeys"}},
-	"examples/obedient/client": {imports: reasons{"examples/obedient": "it is its client"}},
-	"examples/obedient/server": {imports: reasons{"examples/obedient": "it is its server"}},
+	"examples/obedient":          {imports: reasons{"httplimit": "it shows its Transport, and a middleware that this obeys"}},
+	"examples/obedient/client":   {imports: reasons{"examples/obedient": "it is its client"}},
+	"examples/obedient/server":   {imports: reasons{"examples/obedient": "it is its server"}},
+	"examples/from/guava":        {testImports: reasons{".": "it shows limits"}},
+	"examples/from/javaclassics": {testImports: reasons{".": "it shows limits", "simulate": "its driver"}},
+	"examples/from/resilience4j": {testImports: reasons{".": "it shows limits"}},
+	"examples/from/tokio":        {testImports: reasons{".": "it shows limits"}},
+	"examples/from/uber":         {testImports: reasons{".": "it shows limits"}},
 	"examples/worker": {
 		imports: reasons{
 			".":          "the vendor's terms",

@@ -1,14 +1,16 @@
 package peers
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
+	"github.com/weirflow/weir"
 	"go.uber.org/ratelimit"
 	"golang.org/x/time/rate"
 )
 
-// These tests check what docs/from/x-time-rate.md says about other limiters.
+// These tests check what docs/from/x-time-rate.md and docs/from/uber.md say about those limiters.
 
 var at = time.Unix(1_700_000_000, 0)
 
@@ -60,5 +62,67 @@ func TestUbersLimiterWithoutSlackMakesACallerWait(t *testing.T) {
 	first, second := lim.Take(), lim.Take()
 	if gap := second.Sub(first); gap < 10*time.Millisecond {
 		t.Errorf("the second came %v after the first, want 10ms at least", gap)
+	}
+}
+
+// sleeper is a clock that sleeps at once.
+type sleeper struct{ now time.Time }
+
+func (s *sleeper) Now() time.Time        { return s.now }
+func (s *sleeper) Sleep(d time.Duration) { s.now = s.now.Add(d) }
+
+// The bucket is spent but for one unit just before the first turn.
+func TestABucketGivesTheTurnsOfUbersLimiter(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 0))
+	for _, slack := range []int{0, 3, 10} {
+		clock := &sleeper{at}
+		theirs := ratelimit.New(100, ratelimit.WithSlack(slack), ratelimit.WithClock(clock))
+		ours, err := weir.New(weir.TokenBucket{Rate: weir.PerSecond(100), Burst: int64(slack) + 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waited, free := 0, 0
+		for turn := range 1000 {
+			if random.IntN(20) == 0 {
+				clock.Sleep(time.Duration(random.Int64N(int64(200 * time.Millisecond))))
+			} else {
+				clock.Sleep(time.Duration(random.Int64N(int64(12 * time.Millisecond))))
+			}
+			asked := clock.now
+			if turn == 0 {
+				ours.AllowAt(asked, int64(slack))
+			}
+			r, err := ours.ReserveAt(asked, 1, weir.Never)
+			if got, want := asked.Add(r.Decision.Delay), theirs.Take(); err != nil || !got.Equal(want) {
+				t.Fatalf("slack %d, turn %d: got %v and error %v, want %v", slack, turn, got.Sub(at), err, want.Sub(at))
+			}
+			if r.Decision.Delay > 0 {
+				waited++
+			} else {
+				free++
+			}
+		}
+		if waited < 100 || free < 100 {
+			t.Errorf("slack %d: %d turns waited and %d did not: it proves nothing", slack, waited, free)
+		}
+	}
+}
+
+func TestUbersIntervalIsWholeNanoseconds(t *testing.T) {
+	clock := &sleeper{at}
+	lim := ratelimit.New(3, ratelimit.WithoutSlack, ratelimit.WithClock(clock))
+	first := lim.Take()
+	lim.Take()
+	lim.Take()
+	if took := lim.Take().Sub(first); took != 999_999_999 {
+		t.Errorf("three turns of 3/s took %v, want 999999999ns", took)
+	}
+	lim = ratelimit.New(2_000_000_000, ratelimit.WithoutSlack, ratelimit.WithClock(clock))
+	first = lim.Take()
+	for range 1000 {
+		lim.Take()
+	}
+	if took := clock.now.Sub(first); took != 0 {
+		t.Errorf("a thousand turns of 2e9/s took %v, want none", took)
 	}
 }
