@@ -28,6 +28,7 @@ const (
 	stockShards  = 64
 	returnTime   = 100 * time.Millisecond // within which units are back
 	returnsBatch = 128
+	fillTime     = 4 * time.Millisecond // for which a caller waits for answers to others, before it asks for itself
 )
 
 // Leased is an engine with a Lease. It is safe for concurrent use.
@@ -144,7 +145,7 @@ func (l *Leased) around(ctx context.Context, call weir.Call, next weir.Next) (we
 		return l.pass(ctx, call, next)
 	}
 	q := &call.Requests[0]
-	if q.Cost < 0 || q.Cost == 0 && call.Op != weir.OpPeek || q.Rule == nil || ctx.Err() != nil || len(q.Key) > weir.MaxKey || len(q.Colocation) > weir.MaxKey {
+	if q.Cost < 0 || q.Cost == 0 && call.Op != weir.OpPeek || q.Rule == nil || call.Within <= 0 && ctx.Err() != nil || len(q.Key) > weir.MaxKey || len(q.Colocation) > weir.MaxKey {
 		return l.pass(ctx, call, next)
 	}
 	f := factsOf(q.Rule)
@@ -264,6 +265,7 @@ func (l *Leased) use(s *stock, cost int64, now time.Duration) weir.Decision {
 // take takes from the stock, or asks the engine for what is missing.
 func (l *Leased) take(ctx context.Context, call weir.Call, f *facts) (weir.Answer, error) {
 	q := &call.Requests[0]
+	var until time.Duration // when it does not wait for answers to others any more
 	for {
 		s := l.stock(q)
 		if s == nil || l.closed.Load() {
@@ -283,7 +285,8 @@ func (l *Leased) take(ctx context.Context, call weir.Call, f *facts) (weir.Answe
 		case s.fill != nil:
 			wait, missing := s.fill, q.Cost-s.alive(now)
 			s.mu.Unlock()
-			if a, err, answered := wait.answer(ctx, missing); answered {
+			until = cmp.Or(until, now+fillTime)
+			if a, err, answered := l.await(ctx, call, wait, missing, until-now); answered {
 				return a, err
 			}
 			continue
@@ -305,14 +308,30 @@ func (s *stock) answer(now time.Duration) weir.Decision {
 	return d
 }
 
-// answer waits for the engine's answer to another caller. A refusal is also one of any cost that is not smaller.
-func (f *fill) answer(ctx context.Context, missing int64) (a weir.Answer, err error, answered bool) {
+// await waits for the engine's answer to another caller. A refusal is also one of any cost that is not smaller. If the answer
+// takes longer than left, the caller asks for itself, so that it does not wait for many.
+func (l *Leased) await(ctx context.Context, call weir.Call, f *fill, missing int64, left time.Duration) (a weir.Answer, err error, answered bool) {
+	ended := ctx.Done()
+	if call.Within > 0 {
+		ended, left = nil, min(left, call.Within)
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
 	select {
 	case <-f.done:
-	case <-ctx.Done():
+		return weir.Answer{Decision: f.refusal}, f.err, f.err != nil || f.refused && missing >= f.cost
+	case <-ended:
 		return a, leftError{ctx.Err()}, true
+	case <-timer.C:
 	}
-	return weir.Answer{Decision: f.refusal}, f.err, f.err != nil || f.refused && missing >= f.cost
+	l.counts.asked.Add(1)
+	a, err = l.next(ctx, call)
+	if err == nil && !a.Decision.Allowed { // perhaps because the other caller has leased the rest
+		if d, ok := l.takeHere(&call.Requests[0]); ok {
+			a.Decision = d
+		}
+	}
+	return a, err, true
 }
 
 // leftError is the error of a caller that left while another one asked.
@@ -341,7 +360,8 @@ func (l *Leased) refill(ctx context.Context, call weir.Call, s *stock, f *facts)
 	l.counts.asked.Add(1)
 	err = errPanicked // unless the engine answers
 	defer func() {
-		l.filled(ctx, s, f, &a, err, kept, q.Cost, began)
+		left := call.Within <= 0 && ctx.Err() != nil || call.Within > 0 && l.now()-began >= call.Within
+		l.filled(s, f, &a, err, !left, kept, q.Cost, began)
 		if l.closed.Load() {
 			l.send(l.idle(l.now(), true))
 		}
@@ -355,9 +375,9 @@ func (l *Leased) refill(ctx context.Context, call weir.Call, s *stock, f *facts)
 
 var errPanicked = errors.New("layer: take: the engine panicked")
 
-// filled takes in the answer of the engine to a cost, and tells it to the callers that came meanwhile. What was kept in the
-// stock is used if the cost was admitted.
-func (l *Leased) filled(ctx context.Context, s *stock, f *facts, a *weir.Answer, err error, kept, cost int64, began time.Duration) {
+// filled takes in the answer of the engine to a cost, and tells it to the callers that came meanwhile if it is shared. What was
+// kept in the stock is used if the cost was admitted.
+func (l *Leased) filled(s *stock, f *facts, a *weir.Answer, err error, shared bool, kept, cost int64, began time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	filled, d := s.fill, a.Decision
@@ -375,7 +395,7 @@ func (l *Leased) filled(ctx context.Context, s *stock, f *facts, a *weir.Answer,
 			s.ends = min(s.ends, began+(d.ResetAfter-1)%known.period+1)
 		}
 	}
-	if a.Decision.Remaining, a.Times = d.Remaining+s.left, 0; ctx.Err() == nil { // otherwise the next one asks again
+	if a.Decision.Remaining, a.Times = d.Remaining+s.left, 0; shared { // otherwise the next one asks again
 		filled.err, filled.refused, filled.refusal = err, err == nil && !d.Allowed, a.Decision
 	}
 	close(filled.done)

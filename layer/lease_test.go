@@ -280,7 +280,7 @@ func TestAChangedLimitGivesTheStockBack(t *testing.T) {
 func TestCallersThatComeDuringARefillShareItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 100/366d")
-		r.trip.Store(int64(10 * time.Millisecond))
+		r.trip.Store(int64(time.Millisecond / 10))
 		l := leased(t, r)
 		var admitted atomic.Int64
 		var all sync.WaitGroup
@@ -329,6 +329,40 @@ func TestAResetForgetsTheStock(t *testing.T) {
 		}
 		l.Close()
 	})
+}
+
+// Callers of a key do not wait for many others in turn, and with a time of their own they stay although their clients left.
+func TestCallersOfOneKeyAnswerInTimeWhileTheEngineHangs(t *testing.T) {
+	for _, policy := range []layer.Policy{layer.Deny, layer.Local, layer.Allow} {
+		for _, within := range []time.Duration{0, time.Minute} {
+			synctest.Test(t, func(t *testing.T) {
+				r, rule := newRemote(), mustRule(t, "r=fixed window 1000/1d")
+				g := guarded(t, r, layer.GuardOptions{OnFailure: policy})
+				l := leased(t, g)
+				thaw := r.hangs()
+				ctx, cancel := context.WithCancel(t.Context())
+				var all sync.WaitGroup
+				for range 128 {
+					all.Go(func() {
+						began := time.Now()
+						a, err := l.Do(ctx, weir.Call{Op: weir.OpTake, Requests: []weir.Request{rule.For("k", 1)}, Within: within})
+						if took := time.Since(began); took > 20*time.Millisecond {
+							t.Errorf("%s: an answer took %v, want at most 20 ms", policy, took)
+						}
+						if denies := policy == layer.Deny; within > 0 && (weir.Unavailable(err) != denies || a.Decision.Allowed == denies) {
+							t.Errorf("%s: got %+v and %v, want the answer of the policy", policy, a.Decision, err)
+						}
+					})
+				}
+				synctest.Wait()
+				cancel()
+				all.Wait()
+				thaw()
+				l.Close()
+				g.Close()
+			})
+		}
+	}
 }
 
 // What a policy has admitted and the engine has not counted does not come back there.
