@@ -236,20 +236,16 @@ func (o *owed) run() {
 			return
 		case <-pause.C:
 		}
-		wait := time.Duration(0)
+		if !o.goOn() {
+			return
+		}
+		wait := probeEvery
 		switch p := o.guard.breaker.enter(); p {
 		case probes:
 			o.knock(p)
-			wait = probeEvery
-		case barred:
-			wait = probeEvery
-		default:
-			more, sent := o.send(p)
-			if !more {
-				return
-			}
-			if !sent {
-				wait = probeEvery
+		case passes:
+			if o.send(p) {
+				wait = 0
 			}
 		}
 		pause.Reset(wait)
@@ -274,12 +270,12 @@ func (o *owed) knock(p pass) {
 	_, _ = o.guard.ask(context.Background(), call, p, o.guard.options.Deadline)
 }
 
-// send sends a batch. more reports whether there was one, and sent whether the engine took it.
-func (o *owed) send(p pass) (more, sent bool) {
+// send sends a batch. It reports whether the engine took it.
+func (o *owed) send(p pass) (sent bool) {
 	jobs := o.next(time.Now())
-	if len(jobs) == 0 {
+	if len(jobs) == 0 { // all of it has come back by itself
 		o.guard.breaker.ended(p, neither, o.guard.changed)
-		return o.goOn(), true
+		return true
 	}
 	calls := make([]weir.Call, len(jobs))
 	for i := range jobs {
@@ -294,7 +290,7 @@ func (o *owed) send(p pass) (more, sent bool) {
 		}
 		sent = o.sent(jobs[i], r) && sent
 	}
-	return true, sent
+	return sent
 }
 
 // goOn reports whether there is more to do. Otherwise the goroutine ends.

@@ -452,6 +452,37 @@ func TestLimitsAlikeAreOwedTheirOwnUnits(t *testing.T) {
 	})
 }
 
+// A batch that is lost leaves nothing to record, and the engine is still looked for.
+func TestTheEngineComesBackAfterABatchWasLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, rule := newRemote(), mustRule(t, "r=fixed window 100/1d")
+		g := guarded(t, weir.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
+			if call.Op == weir.OpEach {
+				r.fails.Store(true)
+				time.Sleep(2 * time.Second)
+			}
+			return r.do(ctx, call)
+		}, nil), layer.GuardOptions{OnFailure: layer.Local})
+		r.fails.Store(true)
+		takes(t, g, 10, rule, "k")
+		r.fails.Store(false)
+		for g.Stats().Lost == 0 {
+			_, _ = g.Peek(t.Context(), rule.For("k", 1)) // which fails while the batch is on its way
+			time.Sleep(50 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		r.fails.Store(false)
+		for range 3 {
+			time.Sleep(300 * time.Millisecond)
+			_, _ = g.Peek(t.Context(), rule.For("k", 1))
+		}
+		if s := g.Stats(); s.Away || s.Opened != 2 {
+			t.Errorf("got %+v, want two outages, and the engine back", s)
+		}
+		g.Close()
+	})
+}
+
 func TestLocalStatesLiveOnBetweenOutages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 10/1d")
