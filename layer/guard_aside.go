@@ -2,6 +2,7 @@ package layer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -68,16 +69,22 @@ func (g *Guarded) elsewhere(ctx context.Context, call weir.Call, within time.Dur
 // make makes the call, and undoes what it took if its caller has left.
 func (g *Guarded) make(ctx context.Context, b *beside) {
 	defer func() { <-g.aside.room }()
+	b.err = errExited // unless the engine returns
+	defer func() {
+		if b.state.CompareAndSwap(asked, answered) {
+			close(b.done)
+			return
+		}
+		defer g.aside.hanging.Add(-1)
+		if b.err == nil {
+			g.undo(b)
+		}
+	}()
 	b.answer, b.err = guarded(ctx, b.call, g.next)
-	if b.state.CompareAndSwap(asked, answered) {
-		close(b.done)
-		return
-	}
-	defer g.aside.hanging.Add(-1)
-	if b.err == nil {
-		g.undo(b)
-	}
 }
+
+// errExited is the error of a call whose engine called runtime.Goexit, as a fake one does by t.Fatal.
+var errExited = errors.New("layer: the engine ended its goroutine")
 
 // kept returns a copy of a call that the engine may keep after the caller has gone on.
 func kept(call weir.Call) weir.Call {
