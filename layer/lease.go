@@ -389,7 +389,7 @@ func (l *Leased) filled(s *stock, f *facts, a *weir.Answer, err error, shared bo
 	case err != nil || !d.Allowed:
 		s.left = kept
 	case d.Limit != weir.MaxCount: // otherwise a policy admits all, and no engine could take a block back
-		s.left = cost * (max(a.Times, 1) - 1)
+		s.left = min(scaled(cost, max(a.Times, 1)-1, 1), f.most)
 		s.took, s.ends = began, began+l.options.Hold
 		if known := &f.limits[0]; known.kind == window { // the answer names the end of this window, or of a later one
 			s.ends = min(s.ends, began+(d.ResetAfter-1)%known.period+1)
