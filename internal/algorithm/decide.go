@@ -1,5 +1,7 @@
 package algorithm
 
+import "slices"
+
 // Part is one limit of a decision: the algorithm, the state of the key under it, and the cost, at least 0. Take and
 // Record store the new state in it.
 type Part struct {
@@ -87,11 +89,9 @@ func describeOne(a Algorithm, s *State, now, wait int64, answer *Answer) {
 // refuseAll converts the states of parts that lack room under a faster rate than the one that wrote them, so that the
 // units drain as the answer says. It writes nothing if a cost can never fit.
 func refuseAll(parts []Part, now int64) (changed bool) {
-	owned := true
-	for i := range parts {
-		owned = owned && parts[i].Algorithm.Owns(parts[i].State)
-	}
-	if owned || neverFits(parts) {
+	foreign := func(p Part) bool { return !p.Algorithm.Owns(p.State) }
+	neverFits := func(p Part) bool { return p.Cost > p.Algorithm.Capacity() }
+	if !slices.ContainsFunc(parts, foreign) || slices.ContainsFunc(parts, neverFits) {
 		return false
 	}
 	for i := range parts {
@@ -101,15 +101,6 @@ func refuseAll(parts []Part, now int64) (changed bool) {
 		}
 	}
 	return changed
-}
-
-func neverFits(parts []Part) bool {
-	for i := range parts {
-		if p := &parts[i]; p.Cost > p.Algorithm.Capacity() {
-			return true
-		}
-	}
-	return false
 }
 
 // Allow decides like Take for one limit, in place, when the caller cannot wait for a delay. It admits only a cost
@@ -153,8 +144,8 @@ func convertRefused(a Algorithm, s *State, now, n int64) (changed bool) {
 func Peek(parts []Part, now int64) Answer {
 	wait, binding := longestWait(parts, now)
 	answer := describe(parts, now, wait, binding)
-	if wait == 0 && parts[0].Cost > 0 {
-		answer.Delay = parts[0].delayAhead(now)
+	if d, ok := parts[0].Algorithm.(delayer); ok && wait == 0 && parts[0].Cost > 0 {
+		answer.Delay = d.Delay(parts[0].taken(now), now)
 	}
 	return answer
 }
@@ -164,7 +155,8 @@ func Peek(parts []Part, now int64) Answer {
 //
 // It refuses the record, and writes nothing, if a log would have too many entries. Then Unrecorded is true and RetryAfter is Never.
 func Record(parts []Part, now int64) Answer {
-	if full := fullLog(parts, now); full >= 0 {
+	tooLong := func(p Part) bool { return p.Cost > 0 && !p.Algorithm.Records(p.State, now) }
+	if full := slices.IndexFunc(parts, tooLong); full >= 0 {
 		answer := describe(parts, now, Never, full)
 		answer.Unrecorded = true
 		return answer
@@ -203,17 +195,6 @@ func Renew(parts []Part, now int64) Answer {
 		parts[i].State, parts[i].Changed = renewed[i], true
 	}
 	return Answer{Allowed: true, Changed: true}
-}
-
-// fullLog returns the index of a part that cannot record its cost, or -1.
-func fullLog(parts []Part, now int64) int {
-	for i := range parts {
-		p := &parts[i]
-		if p.Cost > 0 && !p.Algorithm.Records(p.State, now) {
-			return i
-		}
-	}
-	return -1
 }
 
 // longestWait returns the wait until every part admits its cost, and the first part with that wait, or -1 if no part
@@ -296,12 +277,4 @@ func describe(parts []Part, now, wait int64, binding int) Answer {
 		RetryAfter: wait,
 		ResetAfter: reset,
 	}
-}
-
-// delayAhead returns the delay that a take would have.
-func (p *Part) delayAhead(now int64) int64 {
-	if d, ok := p.Algorithm.(delayer); ok {
-		return d.Delay(p.taken(now), now)
-	}
-	return 0
 }

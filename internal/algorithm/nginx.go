@@ -30,7 +30,7 @@ const (
 // Wait returns the time to the first millisecond in which n requests fit.
 func (x *Nginx) Wait(s State, now, n int64) int64 {
 	room := x.burst - (n-1)*thousandths
-	if x.Excess(s, now) <= room {
+	if excess, _ := x.Excess(s, now); excess <= room {
 		return 0
 	}
 	// drained, which is rate × elapsed / 1000 rounded down, must reach lacking.
@@ -41,7 +41,7 @@ func (x *Nginx) Wait(s State, now, n int64) int64 {
 
 // Take adds n requests to the excess even if they do not fit.
 func (x *Nginx) Take(s State, now, n int64) State {
-	excess, elapsed := x.excess(s, now)
+	excess, elapsed := x.Excess(s, now)
 	if s.C == 0 || elapsed != 0 {
 		s.A = milliseconds(now)
 	}
@@ -57,11 +57,8 @@ func (x *Nginx) Give(s State, _, n int64) State {
 
 // Room returns the number of requests that fit at this instant.
 func (x *Nginx) Room(s State, now int64) int64 {
-	left := x.burst - x.Excess(s, now)
-	if left < 0 {
-		return 0
-	}
-	return left/thousandths + 1
+	excess, _ := x.Excess(s, now)
+	return max(x.burst-excess+thousandths, 0) / thousandths
 }
 
 // Delay returns how long the last admitted request is held back, from its admission.
@@ -72,13 +69,9 @@ func (x *Nginx) Delay(s State, _ int64) int64 {
 	return mul(s.B-x.delay, thousandths).floorDiv(x.rate) * millisecond
 }
 
-// Excess returns the excess after one more request, in thousandths. The module compares it with the burst.
-func (x *Nginx) Excess(s State, now int64) int64 {
-	excess, _ := x.excess(s, now)
-	return excess
-}
-
-func (x *Nginx) excess(s State, now int64) (excess, elapsed int64) {
+// Excess returns the excess after one more request, in thousandths, which the module compares with the burst, and the
+// milliseconds since the last admitted request.
+func (x *Nginx) Excess(s State, now int64) (excess, elapsed int64) {
 	if s.C == 0 {
 		return 0, 0
 	}

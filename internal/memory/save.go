@@ -196,11 +196,7 @@ func (s *save) name(of *limitStates) *savedName {
 			base = of.column.Base
 		}
 		s.out.uint64(uint64(base))
-		if of.isApart() {
-			s.out.byte(1)
-		} else {
-			s.out.byte(0)
-		}
+		s.out.byte(map[bool]byte{true: 1}[of.isApart()])
 		if of.hasWords() {
 			s.rates(of.column)
 		}

@@ -60,7 +60,8 @@ func newNginx(t *testing.T, s nginxScenario) *nginx {
 }
 
 func (n *nginx) take(now int64) (d weir.Decision, excess int64) {
-	d, excess = n.limiter.TakeAt(time.Unix(0, now), 1), n.limit.Excess(n.state, now)
+	d = n.limiter.TakeAt(time.Unix(0, now), 1)
+	excess, _ = n.limit.Excess(n.state, now)
 	if d.Allowed {
 		n.state = n.limit.Take(n.state, now, 1)
 	}

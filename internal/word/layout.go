@@ -24,6 +24,31 @@ type layout struct {
 // place is where an entry keeps the words of a column.
 type place struct{ at, width uint8 }
 
+// read returns the words at a place of an entry. rest are the words of the entry behind the first one.
+func (p place) read(first uint64, rest []uint64) Words {
+	w := Words{First: first, Wide: p.width == 2}
+	if p.at > 0 {
+		w.First = atomic.LoadUint64(&rest[p.at-1])
+	}
+	if w.Wide {
+		w.Second = atomic.LoadUint64(&rest[p.at])
+	}
+	return w
+}
+
+// write stores words at a place of a held entry, and returns its first word.
+func (p place) write(e table.Entry, first uint64, w Words) (next uint64) {
+	if p.width == 2 {
+		w.widen()
+		atomic.StoreUint64(&e.Words[p.at+1], w.Second)
+	}
+	if p.at == 0 {
+		return w.First
+	}
+	atomic.StoreUint64(&e.Words[p.at], w.First)
+	return first
+}
+
 // with returns a layout with another column, or with a column of another width.
 func (l *layout) with(c *Column, width uint8) *layout {
 	next := &layout{columns: append([]*Column(nil), l.columns...)}
@@ -49,15 +74,13 @@ func (l *layout) Width() int { return l.width }
 func (l *layout) Idle(first uint64, rest []uint64, now int64) bool {
 	now = algorithm.AddSaturating(now, -idleGrace)
 	for i, c := range l.columns {
-		word, p := first, l.places[i]
-		if p.at > 0 {
-			word = rest[p.at-1]
-		}
-		if word == table.Elsewhere {
+		words := l.places[i].read(first, rest)
+		if words.First == table.Elsewhere {
 			return false
 		}
-		if p.width == 2 {
-			word = algorithm.PairExpiry(word, rest[p.at])
+		word := words.First
+		if words.Wide {
+			word = algorithm.PairExpiry(words.First, words.Second)
 		}
 		if !algorithm.IdleWord(c.like, word, c.Base, now) {
 			return false
@@ -70,14 +93,7 @@ func (l *layout) Idle(first uint64, rest []uint64, now int64) bool {
 func (l *layout) Convert(from table.Layout, first uint64, rest, into []uint64) {
 	earlier := from.(*layout)
 	for i, p := range earlier.places {
-		words := Words{First: first, Wide: p.width == 2}
-		if p.at > 0 {
-			words.First = rest[p.at-1]
-		}
-		if words.Wide {
-			words.Second = rest[p.at]
-		}
-		to := l.places[i]
+		words, to := p.read(first, rest), l.places[i]
 		if to.width == 2 {
 			words.widen()
 			into[to.at+1] = words.Second
@@ -100,31 +116,14 @@ func (l *layout) fits(c *Column, w Words) bool {
 }
 
 // read returns the words of a column of a held or lent entry. first is the first word of the entry.
-func (l *layout) read(c *Column, e table.Entry, first uint64) (w Words) {
+func (l *layout) read(c *Column, e table.Entry, first uint64) Words {
 	if c.index >= len(l.places) {
 		return Words{}
 	}
-	p := l.places[c.index]
-	w.First, w.Wide = first, p.width == 2
-	if p.at > 0 {
-		w.First = e.Words[p.at]
-	}
-	if w.Wide {
-		w.Second = e.Words[p.at+1]
-	}
-	return w
+	return l.places[c.index].read(first, e.Words[1:])
 }
 
 // write stores words of a column that fit in a held entry, and returns its first word.
 func (l *layout) write(c *Column, e table.Entry, first uint64, w Words) (next uint64) {
-	p := l.places[c.index]
-	if p.width == 2 {
-		w.widen()
-		atomic.StoreUint64(&e.Words[p.at+1], w.Second)
-	}
-	if p.at == 0 {
-		return w.First
-	}
-	atomic.StoreUint64(&e.Words[p.at], w.First)
-	return first
+	return l.places[c.index].write(e, first, w)
 }

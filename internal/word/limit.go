@@ -1,8 +1,6 @@
 package word
 
 import (
-	"sync/atomic"
-
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
 )
@@ -100,28 +98,4 @@ func (l *Limit) placeIn(in *layout) (p place, ok bool) {
 	}
 	p = in.places[l.index]
 	return p, p.width == 2 || l.pairs == nil || l.number == 0 && !l.fine
-}
-
-// read returns the words at a place of an entry. The result is slow if only the lock can decide on them.
-func (l *Limit) read(e table.Entry, p place, first uint64, now int64) (w Words, r result) {
-	w.First = first
-	if p.at > 0 {
-		w.First = atomic.LoadUint64(&e.Words[p.at])
-	}
-	if p.width == 2 {
-		w.Second = atomic.LoadUint64(&e.Words[p.at+1])
-	}
-	return w, l.settled(w.First, now)
-}
-
-// store writes words at a place of a held entry, and returns its first word.
-func store(e table.Entry, p place, first uint64, w Words) uint64 {
-	if p.width == 2 {
-		atomic.StoreUint64(&e.Words[p.at+1], w.Second)
-	}
-	if p.at == 0 {
-		return w.First
-	}
-	atomic.StoreUint64(&e.Words[p.at], w.First)
-	return first
 }

@@ -32,8 +32,8 @@ func (d *rowDecision) decide(r *Row, e table.Entry, first uint64, now, n int64) 
 	for i, l := range r.limits {
 		p := &d.parts[i]
 		p.limit, p.place = l, layout.places[l.index]
-		words, result := l.read(e, p.place, first, now)
-		if result != decided {
+		words := p.place.read(first, e.Words[1:])
+		if result := l.settled(words.First, now); result != decided {
 			return result
 		}
 		var ok bool
@@ -120,7 +120,7 @@ func (d *rowDecision) isOf(e table.Entry) bool {
 func (d *rowDecision) store(e table.Entry, first uint64) uint64 {
 	for i := range d.count {
 		if p := &d.parts[i]; p.answer.Changed {
-			first = store(e, p.place, first, p.next)
+			first = p.place.write(e, first, p.next)
 		}
 	}
 	return first
