@@ -2,7 +2,6 @@ package pace
 
 import (
 	"slices"
-	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
@@ -108,30 +107,6 @@ func (a *asking) leave(c *caller) {
 	}
 }
 
-// arrive has a group ask that was not refused yet, or has slept. It stands behind groups that stand for its slots.
-func (a *asking) arrive(g *group) {
-	a.agenda.Remove(&g.wake)
-	g.notBefore = time.Time{}
-	for _, u := range g.uses {
-		if u.key.taken() {
-			g.stand(func(o *use) bool { return o == u })
-			u.key.changed = u.key.changed || u.key.standing.Len() > 0 && u.key.standing.First() == u
-			u.key.pump()
-			return
-		}
-	}
-	if g.lined {
-		g.stand(func(*use) bool { return true })
-	}
-	f := a.newFlight(nil, g.lined)
-	for range g.alike() {
-		if len(f.callers) == 0 || g.next() != nil {
-			f.take(g)
-		}
-	}
-	f.send()
-}
-
 // returned notes that slots came back. An engine whose signals reach the queue tells it itself.
 func (a *asking) returned(keys []string) {
 	for _, key := range keys {
@@ -141,22 +116,5 @@ func (a *asking) returned(keys []string) {
 				k.pump()
 			}
 		}
-	}
-}
-
-// end forgets a group without callers.
-func (a *asking) end(g *group) {
-	a.agenda.Remove(&g.wake)
-	g.stand(nil)
-	delete(a.groups, g.name)
-	delete(a.stayers, g)
-	for _, key := range g.joint {
-		if a.joint[key]--; a.joint[key] == 0 {
-			delete(a.joint, key)
-		}
-	}
-	for _, u := range g.uses {
-		u.key.uses--
-		u.key.pump()
 	}
 }

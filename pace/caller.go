@@ -94,3 +94,11 @@ func (c *caller) tooLate(need time.Duration) error {
 	}
 	return nil
 }
+
+// refusedBy refuses a caller that a decision gives no hope.
+func (c *caller) refusedBy(d weir.Decision) error {
+	if d.Allowed {
+		return nil
+	}
+	return c.hopeless(d, waitsForSlots(c.requests, d))
+}

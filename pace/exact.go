@@ -28,20 +28,6 @@ type exact struct {
 	looks  appointment
 }
 
-// exactLine is the callers with the same requests, or in flows for the same keys. It has at least one.
-type exactLine struct {
-	name     string
-	slots    bool
-	callers  fair.Queue[*caller]
-	mixed    bool // the requests of its callers differ
-	uses     []exactUse
-	parkedAt *exactKey // the key where it is parked, or nil
-
-	inReady, inParked int // the places in the heaps, or -1
-}
-
-func (line *exactLine) first() *caller { return line.callers.First() }
-
 func newExact(q *Queue, memory *weir.Memory) *exact {
 	l := &exact{
 		queue: q, memory: memory, lines: map[string]*exactLine{}, keys: map[string]*exactKey{},
@@ -51,8 +37,6 @@ func newExact(q *Queue, memory *weir.Memory) *exact {
 	l.later = newAgenda(&q.mu, l.look)
 	return l
 }
-
-func byArrival(a, b *exactLine) bool { return a.first().Arrival < b.first().Arrival }
 
 // join adds p to the line of its keys and looks whether it goes at once. It refuses p if its keys do not admit it before
 // its deadline.
@@ -152,60 +136,6 @@ func (l *exact) hopeless(p *caller, line *exactLine) error {
 		}
 	}
 	return nil
-}
-
-// refusedBy refuses a caller that a decision gives no hope.
-func (c *caller) refusedBy(d weir.Decision) error {
-	if d.Allowed {
-		return nil
-	}
-	return c.hopeless(d, waitsForSlots(c.requests, d))
-}
-
-// refile puts a line whose first caller has changed among those to look at.
-func (l *exact) refile(line *exactLine) {
-	for i := range line.uses {
-		line.uses[i].key.lines.Put(line)
-	}
-	l.unpark(line)
-	l.ready.Put(line)
-	l.advanceAll(line)
-}
-
-// remove removes p from its line.
-func (l *exact) remove(p *caller) {
-	line := p.line
-	first := line.first() == p
-	if line.callers.Len() == 1 { // before p leaves, because heaps compare first callers
-		l.ready.Remove(line)
-		l.unpark(line)
-		for i := range line.uses {
-			line.uses[i].key.lines.Remove(line)
-		}
-	}
-	if p.served {
-		line.callers.Serve(&p.Node)
-	} else {
-		line.callers.Remove(&p.Node)
-	}
-	for i := range line.uses {
-		key := line.uses[i].key
-		ask := p.asks(key)
-		if key.asks[ask]--; key.asks[ask] == 0 {
-			delete(key.asks, ask)
-		}
-		if len(key.asks) == 0 {
-			l.later.Remove(&key.opens)
-			delete(l.keys, key.name)
-		}
-	}
-	switch {
-	case line.callers.Len() == 0:
-		delete(l.lines, line.name)
-		l.advanceAll(line)
-	case first:
-		l.refile(line)
-	}
 }
 
 // look lets all callers go that may, and plans the next look for the instant at which another one may.

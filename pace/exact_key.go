@@ -139,3 +139,65 @@ func (line *exactLine) shut() *exactKey {
 	}
 	return nil
 }
+
+// exactLine is the callers with the same requests, or in flows for the same keys. It has at least one.
+type exactLine struct {
+	name     string
+	slots    bool
+	callers  fair.Queue[*caller]
+	mixed    bool // the requests of its callers differ
+	uses     []exactUse
+	parkedAt *exactKey // the key where it is parked, or nil
+
+	inReady, inParked int // the places in the heaps, or -1
+}
+
+func (line *exactLine) first() *caller { return line.callers.First() }
+
+func byArrival(a, b *exactLine) bool { return a.first().Arrival < b.first().Arrival }
+
+// remove removes p from its line.
+func (l *exact) remove(p *caller) {
+	line := p.line
+	first := line.first() == p
+	if line.callers.Len() == 1 { // before p leaves, because heaps compare first callers
+		l.ready.Remove(line)
+		l.unpark(line)
+		for i := range line.uses {
+			line.uses[i].key.lines.Remove(line)
+		}
+	}
+	if p.served {
+		line.callers.Serve(&p.Node)
+	} else {
+		line.callers.Remove(&p.Node)
+	}
+	for i := range line.uses {
+		key := line.uses[i].key
+		ask := p.asks(key)
+		if key.asks[ask]--; key.asks[ask] == 0 {
+			delete(key.asks, ask)
+		}
+		if len(key.asks) == 0 {
+			l.later.Remove(&key.opens)
+			delete(l.keys, key.name)
+		}
+	}
+	switch {
+	case line.callers.Len() == 0:
+		delete(l.lines, line.name)
+		l.advanceAll(line)
+	case first:
+		l.refile(line)
+	}
+}
+
+// refile puts a line whose first caller has changed among those to look at.
+func (l *exact) refile(line *exactLine) {
+	for i := range line.uses {
+		line.uses[i].key.lines.Put(line)
+	}
+	l.unpark(line)
+	l.ready.Put(line)
+	l.advanceAll(line)
+}

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 	"weak"
 
 	"github.com/weirflow/weir"
@@ -213,76 +211,6 @@ type leftError struct{ err error }
 func (e leftError) Error() string          { return "pace: wait: " + e.err.Error() }
 func (e leftError) Unwrap() error          { return e.err }
 func (leftError) WasCounted() weir.Counted { return weir.CountedNo }
-
-// fail ends the waits of all callers with an error.
-func (q *Queue) fail(err error) {
-	for c := range q.all {
-		if c.strategy != nil && !c.over {
-			c.strategy.leave(c)
-			q.end(c, err)
-		}
-	}
-}
-
-// enter counts a caller that a strategy adds, unless the queue is full.
-func (q *Queue) enter() error {
-	if int(q.waiting.Load()) >= q.capacity {
-		return weir.ErrQueueFull
-	}
-	q.waiting.Add(1)
-	return nil
-}
-
-// end ends the wait of c: it goes, or fails with an error.
-func (q *Queue) end(c *caller, err error) {
-	q.waiting.Add(-1)
-	c.err, c.over = err, true
-	c.turn <- struct{}{}
-}
-
-// giveBack gives back what was taken the given number of times. No caller waits for that. If it fails, the units stay
-// spent.
-func (q *Queue) giveBack(times int64, requests []weir.Request) {
-	back := slices.Clone(requests)
-	for i := range back {
-		back[i].Cost *= times
-	}
-	q.inBackground(func(ctx context.Context) error {
-		_, err := q.engine.Return(ctx, back...)
-		return err
-	})
-}
-
-// abandon gives back what was taken for a caller that has left.
-func (q *Queue) abandon(c *caller) {
-	if r := c.reservation; r != nil {
-		q.inBackground(r.Cancel)
-		return
-	}
-	q.giveBack(1, c.requests)
-}
-
-// inBackground runs a call of the engine that no caller waits for.
-func (q *Queue) inBackground(call func(ctx context.Context) error) {
-	end := q.background.begin()
-	go func() {
-		defer end()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = guarded(func() error { return call(ctx) })
-	}()
-}
-
-// guarded returns the error of a call of the engine, or an error if it panics: one caller's panic must not end the wait of
-// the others.
-func guarded(call func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("pace: wait: the engine panicked: %v", p)
-		}
-	}()
-	return call()
-}
 
 // errNonsense is returned to a caller that the engine refused without a time after which it may be admitted.
 var errNonsense = errors.New("pace: wait: the engine refused without a RetryAfter, which has to be above 0")

@@ -2,7 +2,6 @@ package pace
 
 import (
 	"context"
-	"sync"
 
 	"github.com/weirflow/weir"
 )
@@ -33,33 +32,4 @@ func (q *Queue) Flush(ctx context.Context) error {
 // flusher is an engine that gives back in the background what callers took that left.
 type flusher interface {
 	Flush(ctx context.Context) error
-}
-
-// background counts what is under way to give back what callers have left.
-type background struct {
-	mu      sync.Mutex
-	running int
-	idle    chan struct{} // closed when none runs any more; made anew for the first
-}
-
-// begin counts work, until end is called.
-func (b *background) begin() (end func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.running++; b.running == 1 {
-		b.idle = make(chan struct{})
-	}
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.running--; b.running == 0 {
-			close(b.idle)
-		}
-	}
-}
-
-func (b *background) state() (running int, idle <-chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.running, b.idle
 }

@@ -21,15 +21,6 @@ type Booking struct {
 	promised int64  // the instant
 }
 
-// spentAt returns the instant at which the units of a booking in line are taken: just before the promised one, so that no
-// rounding to a nanosecond adds up.
-func (b *Booking) spentAt(a algorithm.Algorithm) int64 {
-	if a.Planned() {
-		return b.promised - 1
-	}
-	return b.promised
-}
-
 // Book decides on b for the earliest instant within longest, and takes it.
 func (s *Subject) Book(b *Booking, now, longest int64) (algorithm.Answer, error) {
 	switch {

@@ -72,26 +72,6 @@ func (q *Lines) lineOf(s *Subject, now int64) *line {
 	return s.line
 }
 
-// length returns the number of waiters and bookings.
-func (l *line) length() int { return l.queue.Len() + len(l.bookings) }
-
-// full reports whether the line has no room.
-func (l *line) full() bool { return l.length() >= l.owner.Capacity }
-
-// arrive notes an arrival and returns its number.
-func (l *line) arrive(cost, at int64) uint64 {
-	l.arrivals++
-	l.smallest, l.largest, l.newest = min(l.smallest, cost), max(l.largest, cost), max(l.newest, at)
-	return l.arrivals
-}
-
-// inTurn reports whether all waiters arrived before the head of the line is due and none has a promised instant. Then
-// only the costs determine the releases.
-func (l *line) inTurn() bool { return len(l.bookings) == 0 && !l.ranBack }
-
-// single reports whether all waiters go in order of arrival.
-func (l *line) single() bool { return l.queue.Single() && len(l.owner.Weights) < 2 }
-
 // push adds w at the end of its flow. The caller has set the timer.
 func (l *line) push(w *Waiter, flow Flow, weight int64) {
 	w.Arrival = l.arrive(w.Cost, w.arrived)
@@ -109,15 +89,6 @@ func (l *line) withdraw(w *Waiter, now int64) {
 	if head {
 		l.resume(now)
 	}
-}
-
-// flowFor returns the flow that a newcomer joins. Behind a booking all go in order of arrival, because its instant was
-// promised.
-func (l *line) flowFor(flow Flow) Flow {
-	if len(l.bookings) > 0 {
-		return l.queue.Own()
-	}
-	return flow
 }
 
 // replan reschedules the line after a change of the state or the limit.
@@ -198,9 +169,6 @@ func (l *line) arrival(now int64) int64 {
 	}
 	return now
 }
-
-// hopeless reports whether w can never be released, after a change of the limit.
-func (l *line) hopeless(w *Waiter) bool { return w.Cost > l.subject.algorithm.Capacity() }
 
 // next returns the head of the line, which is the first booking if w is nil, when it is released, and the instant at
 // which its units are taken. A limit that plans takes them as of the arrival, as a debt. Taking them at the due instant

@@ -245,3 +245,12 @@ func (p *plan) mark() {
 		p.marks = append(p.marks, mark{count: count, state: p.state.Clone(), at: p.at})
 	}
 }
+
+// spentAt returns the instant at which the units of a booking in line are taken: just before the promised one, so that no
+// rounding to a nanosecond adds up.
+func (b *Booking) spentAt(a algorithm.Algorithm) int64 {
+	if a.Planned() {
+		return b.promised - 1
+	}
+	return b.promised
+}

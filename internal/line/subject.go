@@ -233,3 +233,11 @@ func (s *Subject) Close(now int64) {
 
 // Never is the answer to a cost that no limit admits, such as a negative one.
 var Never = algorithm.Answer{RetryAfter: algorithm.Never}
+
+// identity returns the identity of a lease; 0 means none.
+func (l *Lease) identity() uint64 {
+	if l == nil {
+		return 0
+	}
+	return l.Identity
+}

@@ -40,14 +40,6 @@ type Lease struct {
 	Acquired bool // the last granted turn acquired slots
 }
 
-// identity returns the identity of a lease; 0 means none.
-func (l *Lease) identity() uint64 {
-	if l == nil {
-		return 0
-	}
-	return l.Identity
-}
-
 // Check refuses a turn for its context, cost, class or weight alone.
 func (q *Lines) Check(ctx context.Context, cost int64, class int, weight int64) error {
 	if err := ctx.Err(); err != nil {
@@ -62,17 +54,6 @@ func (q *Lines) Check(ctx context.Context, cost int64, class int, weight int64) 
 		return invalid("class", "%d is not an index of %d weights", class, len(q.Weights))
 	}
 	return nil
-}
-
-// weight returns the weight of a flow for a turn that names one, or 0.
-func (q *Lines) weight(flow Flow, named int64) int64 {
-	switch {
-	case named > 0:
-		return named
-	case flow.Name == "" && flow.Class < len(q.Weights):
-		return q.Weights[flow.Class]
-	}
-	return 1
 }
 
 // Alone returns the longest wait of a turn if the context sets no bound. Otherwise it returns algorithm.Never, and Join

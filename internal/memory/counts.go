@@ -2,7 +2,6 @@ package memory
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"unsafe"
@@ -100,14 +99,6 @@ type sampledCount struct {
 	n          atomic.Uint64
 	nextSample atomic.Uint64
 	lastSample atomic.Uint64 // under the lock of heavyKeys
-}
-
-func (e *Engine) countsOf(rule string) *ruleCounts {
-	found, ok := e.rules.Load(rule)
-	if !ok {
-		found, _ = e.rules.LoadOrStore(rule, &ruleCounts{rule: rule, salt: rand.Uint64()})
-	}
-	return found.(*ruleCounts)
 }
 
 // Decided is a decision of TakeOne, which the caller counts. The zero Decided is none.

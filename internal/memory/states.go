@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 
@@ -123,4 +124,12 @@ func (e *Engine) tableNamed(name string, maxKeys int) *word.Table {
 	t := word.NewTable(maxKeys)
 	e.tables.Store(name, t)
 	return t
+}
+
+func (e *Engine) countsOf(rule string) *ruleCounts {
+	found, ok := e.rules.Load(rule)
+	if !ok {
+		found, _ = e.rules.LoadOrStore(rule, &ruleCounts{rule: rule, salt: rand.Uint64()})
+	}
+	return found.(*ruleCounts)
 }

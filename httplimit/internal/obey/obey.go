@@ -152,8 +152,6 @@ func (s *State) Idle(now time.Time) bool {
 	return !slices.ContainsFunc(s.quotas, func(q quota) bool { return q.matters(s, now) })
 }
 
-func (s *State) inFlight() int64 { return int64(s.sent - s.answered) }
-
 // learn takes the quotas of an answer.
 func (s *State) learn(c *Config, t Ticket, now time.Time, announced []announce.Quota) {
 	for i := range announced {

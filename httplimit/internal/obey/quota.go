@@ -118,3 +118,13 @@ func (q *quota) matters(s *State, now time.Time) bool {
 	}
 	return now.Before(q.until) || q.hasPolicy() && s.log.since(now.Add(-q.window)) > 0
 }
+
+func (s *State) inFlight() int64 { return int64(s.sent - s.answered) }
+
+// bounded returns a wait that the client believes.
+func (c *Config) bounded(wait, most time.Duration) time.Duration {
+	if c.MaxPause > 0 {
+		most = min(most, c.MaxPause)
+	}
+	return min(wait, most)
+}

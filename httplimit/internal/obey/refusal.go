@@ -57,11 +57,3 @@ func (s *State) pauseUntil(c *Config, now time.Time, wait time.Duration) {
 	}
 	s.pause = end.Add(c.Spread(min(wait/4, longestSpread)))
 }
-
-// bounded returns a wait that the client believes.
-func (c *Config) bounded(wait, most time.Duration) time.Duration {
-	if c.MaxPause > 0 {
-		most = min(most, c.MaxPause)
-	}
-	return min(wait, most)
-}
