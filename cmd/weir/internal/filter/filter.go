@@ -39,15 +39,6 @@ func New(o Options) (*Filter, error) {
 	return &Filter{options: o, terms: t}, nil
 }
 
-// Probe asks the engine whether it can decide. Without an engine it does nothing.
-func (f *Filter) Probe(ctx context.Context) error {
-	if f.options.Engine == nil {
-		return nil
-	}
-	_, err := f.options.Engine.Peek(ctx, f.terms.rule.For("", 0))
-	return err
-}
-
 // Run copies in to out. It returns nil at the end of in, the cause of the context when the context ends, and a
 // *StreamError when in or out fails. Before it returns it writes all admitted lines, waits for Work, and gives back
 // instants that were booked for others. It leaves a pending Read behind when the context ends.

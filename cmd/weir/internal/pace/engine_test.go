@@ -171,3 +171,31 @@ func TestAPipeGoesOnAtItsPartOfThePaceWhileRedisIsAway(t *testing.T) {
 		t.Errorf("the pipe ended with %v, want nil", err)
 	}
 }
+
+// Lines wait in the line of a server that is away, and the pipe ends when it stays away.
+func TestAPipeSaysThatItsServerIsAway(t *testing.T) {
+	server := redistest.Start(t)
+	cmd := pipe(t, 1000, "20/s", "--engine", "redis://"+server.Addr)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 6)); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	began := time.Now()
+	_, _ = io.Copy(io.Discard, out)
+	err = cmd.Wait()
+	if took := time.Since(began); err == nil || took < 10*time.Second || took > 40*time.Second {
+		t.Errorf("the pipe ended with %v after %v, want an error after 10s", err, took)
+	}
+	if text := said.String(); !strings.Contains(text, "weir: pace: --engine: away for 10s: ") || !strings.Contains(text, "\nhint: is the server running") {
+		t.Errorf("it said %q", text)
+	}
+}

@@ -7,8 +7,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/filter"
-	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
-	"github.com/weirflow/weir/redislimit"
+	"github.com/weirflow/weir/cmd/weir/internal/shared"
 )
 
 // limits are an example of each limit that weir pace takes.
@@ -28,20 +27,10 @@ var forms = []string{
 // limitError explains why weir pace cannot use a limit.
 func limitError(err error) error { return cli.LimitError("pace", err, forms) }
 
-// engineError explains a failure of the engine.
-func engineError(err error) error {
-	hint := cli.EngineHints[1]
-	if failed, ok := errors.AsType[*redislimit.Error](err); ok {
-		hint = cli.EngineHint(failed.Reason)
-	} else if sqlengine.Failed(err) {
-		hint = sqlengine.FailureHint
-	}
-	return cli.Fail(fmt.Errorf("pace: --engine: %w", err), hint)
-}
-
 func explain(err error) error {
 	var stream *filter.StreamError
 	var engine *filter.EngineError
+	var lost *shared.Lost
 	switch {
 	case err == nil:
 		return nil
@@ -51,9 +40,10 @@ func explain(err error) error {
 		return cli.Fail(fmt.Errorf("pace: standard input: %w", stream.Err), "give it a file or a pipe: weir pace 5/s < urls.txt")
 	case errors.As(err, &stream):
 		return cli.Fail(fmt.Errorf("pace: standard output: %w", stream.Err), "is the disk full, or was the output closed?")
-	}
-	if errors.As(err, &engine) {
-		return engineError(engine.Err)
+	case errors.As(err, &engine):
+		return shared.Explain("pace", engine.Err)
+	case errors.As(err, &lost):
+		return shared.Explain("pace", lost)
 	}
 	return cli.Fail(err, "this is a bug in weir: please report it with the command line")
 }

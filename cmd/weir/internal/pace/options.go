@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/filter"
+	"github.com/weirflow/weir/cmd/weir/internal/shared"
 )
 
 // options are the flags of weir pace.
@@ -23,9 +25,8 @@ type options struct {
 	delimiter string
 	fair      bool
 	atOnce    int64
-	engine    string
-	name      string
-	layers    cli.Layers
+	shared    shared.Flags
+	lost      context.CancelCauseFunc // is told that the engine stays away
 }
 
 // job is a checked command line.
@@ -66,16 +67,6 @@ func (o *options) parse(args []string, command *commandLine) (f job, err error) 
 	return f, o.open(&f)
 }
 
-// checkLayers refuses flags of the layers around an engine of this process.
-func (o *options) checkLayers(isSet func(flag string) bool) error {
-	for _, flag := range cli.LayerFlags {
-		if o.engine == "" && isSet(flag) {
-			return cli.Misusef("name the Redis that the pipes share: --engine redis://127.0.0.1:6379", "pace: --%s without --engine", flag)
-		}
-	}
-	return o.layers.Check()
-}
-
 // check refuses flags that exclude each other.
 func (o *options) check(args []string) error {
 	wrong := func(hint, format string, values ...any) error {
@@ -88,9 +79,7 @@ func (o *options) check(args []string) error {
 		return wrong("put a limit in quotes: weir pace 'rate gate 2/s'; the input comes from standard input", "%d arguments, want one", len(args))
 	case len(args) == 1 && o.bytes != "":
 		return wrong("give one of the two", "both %q and --bytes %s", args[0], o.bytes)
-	case o.name != "" && o.engine == "":
-		return wrong("name the Redis that the pipes share: --engine redis://127.0.0.1:6379", "--name without --engine")
-	case o.engine != "" && o.warmup > 0:
+	case o.shared.Engine != "" && o.warmup > 0:
 		return wrong("leave one of the two out", "--warmup with --engine: a warm-up belongs to one process")
 	case o.key == "" && o.fair:
 		return wrong("name the key of a line: --key host --fair", "--fair without --key")

@@ -67,9 +67,12 @@ when a signal interrupts it, like other filters.`,
 			if err != nil {
 				return err
 			}
-			if err := o.checkLayers(cmd.Flags().Changed); err != nil {
+			if err := o.shared.Check(cmd.Flags().Changed); err != nil {
 				return err
 			}
+			ctx, lose := context.WithCancelCause(cmd.Context())
+			defer lose(nil)
+			o.lost = lose
 			f, err := o.parse(args, command)
 			if err != nil {
 				return err
@@ -78,7 +81,7 @@ when a signal interrupts it, like other filters.`,
 			if err := cli.RequireOutput("pace", cmd.OutOrStdout()); err != nil {
 				return err
 			}
-			ctx, stop := cli.UntilSignal(cmd.Context())
+			ctx, stop := cli.UntilSignal(ctx)
 			defer stop()
 			return f.run(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -91,12 +94,8 @@ when a signal interrupts it, like other filters.`,
 	flags.StringVar(&o.delimiter, "delimiter", "", "split columns at this `TEXT` instead of white space")
 	flags.BoolVar(&o.fair, "fair", false, "let all keys share one limit and take turns")
 	flags.Int64Var(&o.atOnce, "at-once", 1, "run at most `N` commands at a time")
-	flags.StringVar(&o.engine, "engine", "", "share the pace with all pipes that name the same server, a `URL` like redis://127.0.0.1:6379 or postgres://HOST/DB")
-	flags.StringVar(&o.name, "name", "", "share the pace with pipes of this `NAME`, not with those of the same limits")
-	o.layers.AddFlags(cmd, "pipes")
+	o.shared.Add(cmd, "pipes")
 	cli.Offer(cmd, "key", "host")
-	cli.Offer(cmd, "engine", "redis://127.0.0.1:6379")
-	cli.Offer(cmd, "name")
 	return cmd
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/shared"
 	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/redislimit"
@@ -90,44 +91,35 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 		}
 		return &chosenEngine{Engine: wrap(memory), memory: memory, close: func() {}}, checkRules(memory, rules)
 	}
-	if err := checkEngine(o.where); err != nil {
+	if err := shared.CheckURL(o.where); err != nil {
 		return nil, cli.Misuse(fmt.Errorf("--engine: %w", err), cli.EngineHints...)
 	}
 	guard, err := o.layers.Guard(rules)
 	if err != nil {
 		return nil, err
 	}
-	shared, err := o.await(ctx, log, rules)
+	server, err := o.await(ctx, log, rules)
 	if err != nil {
 		return nil, err
 	}
-	warn(ctx, o.where, shared, log)
+	warn(ctx, o.where, server, log)
 	guard.Logger = log
 	if guard.OnFailure != layer.Deny || len(guard.Rules) > 0 {
 		guard.Rules[api.SettledRule] = layer.Local
 	}
-	engine, end, err := layer.Around(shared, layer.AroundOptions{Guard: guard, Lease: o.lease})
+	engine, end, err := layer.Around(server, layer.AroundOptions{Guard: guard, Lease: o.lease})
 	if err != nil {
-		shared.Close()
+		server.Close()
 		return nil, err
 	}
-	database, _ := shared.(*sqlengine.Engine)
-	return &chosenEngine{Engine: wrap(engine), database: database, close: func() { end(); shared.Close() }, patience: cli.RedisPatience}, nil
+	database, _ := server.(*sqlengine.Engine)
+	return &chosenEngine{Engine: wrap(engine), database: database, close: func() { end(); server.Close() }, patience: cli.RedisPatience}, nil
 }
 
 // sharedEngine is an engine of several processes.
 type sharedEngine interface {
 	weir.Engine
 	Close()
-}
-
-// checkEngine returns the error of a URL that names no engine.
-func checkEngine(where string) error {
-	if sqlengine.Names(where) {
-		return sqlengine.Check(where)
-	}
-	_, _, err := redislimit.ParseURL(where)
-	return err
 }
 
 // warn logs passwords that others can read, and settings of the servers.
