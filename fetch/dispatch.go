@@ -40,6 +40,10 @@ func (c *crawl) sleep(ctx context.Context, timer *time.Timer, wait time.Duration
 // work sends one request and does what its answer says.
 func (c *crawl) work(ctx context.Context, t *turn) {
 	defer c.finish(t)
+	if !c.mayGo(ctx, t) {
+		return
+	}
+	defer t.passOn() // if the request was not written
 	e := c.send(ctx, t)
 	defer e.close()
 	switch {

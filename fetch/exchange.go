@@ -43,6 +43,7 @@ func (c *crawl) send(ctx context.Context, t *turn) *exchange {
 	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) {
 		e.start()
 		c.written(t)
+		t.passOn()
 	}}
 	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(context.WithValue(e.ctx, exchangeKey{}, e), trace), http.MethodGet, t.url.String(), nil)
 	if err != nil {
@@ -206,7 +207,7 @@ func (c *crawl) readRobots(t *turn, e *exchange) {
 		c.unreachable(t, e, e.reason(), nil)
 	case e.response.StatusCode/100 != 2: // there is none, so everything is allowed
 		c.worked(t)
-		c.learn(t.robots, &robots{})
+		c.obey(t.robots, &robots{})
 	default:
 		text, err := io.ReadAll(io.LimitReader(e.body, maxRobots))
 		if err != nil {
@@ -214,7 +215,7 @@ func (c *crawl) readRobots(t *turn, e *exchange) {
 			return
 		}
 		c.worked(t)
-		c.learn(t.robots, parseRobots(string(text), c.Agent))
+		c.obey(t.robots, parseRobots(string(text), c.Agent))
 	}
 }
 
@@ -223,11 +224,11 @@ func (c *crawl) readRobots(t *turn, e *exchange) {
 func (c *crawl) redirectRobots(t *turn, e *exchange) {
 	target, err := e.target(t.url)
 	if err != nil || t.hops >= maxRobotsRedirects {
-		c.learn(t.robots, &robots{})
+		c.obey(t.robots, &robots{})
 		return
 	}
 	if known := c.rulesAt(target); known != nil {
-		c.learn(t.robots, known)
+		c.obey(t.robots, known)
 		return
 	}
 	c.putBack(&task{url: target, hops: t.hops + 1, fails: t.fails, robots: t.robots})
@@ -258,8 +259,15 @@ func (c *crawl) unreachable(t *turn, e *exchange, reason string, err error) {
 	}
 }
 
-// learn sets the rules of an origin. A Crawl-delay raises the gap of its site.
-func (f *frontier) learn(o *origin, r *robots) {
+// obey sets the rules of an origin. A Crawl-delay that raises the gap of its site holds for all crawlers at once.
+func (c *crawl) obey(o *origin, r *robots) {
+	if raised := c.learn(o, r); raised && c.shared != nil {
+		c.shared.raise(context.Background(), o.site.name, r.delay)
+	}
+}
+
+// learn sets the rules of an origin. It reports whether a Crawl-delay has raised the gap of its site.
+func (f *frontier) learn(o *origin, r *robots) (raised bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	o.setRules(r)
@@ -269,11 +277,13 @@ func (f *frontier) learn(o *origin, r *robots) {
 		o.why = fmt.Sprintf("robots.txt of %s asks for a Crawl-delay of %v, the bound is %v", o.name, r.delay, f.o.MaxCrawlDelay)
 		o.outcome = Skipped
 	} else if r.delay > o.site.gap {
+		raised = true
 		o.site.gap = r.delay
 		o.site.pause(o.site.wrote.Add(r.delay))
 	}
 	f.reschedule(o.site)
 	f.wakeUp()
+	return raised
 }
 
 // forbid keeps everything of an origin from being fetched for a while. Rules that were read before stay in force.

@@ -65,8 +65,12 @@ func Run(ctx context.Context, links iter.Seq[Link], options Options) error {
 	defer stop(nil)
 	c.stop = stop
 	go c.feed(ctx, links) // is not waited for: the sequence may be blocked in a read
-	if c.dispatch(ctx); ctx.Err() != nil {
-		c.working.Wait()
+	c.dispatch(ctx)
+	c.working.Wait()
+	if c.shared != nil {
+		c.shared.flush()
+	}
+	if ctx.Err() != nil {
 		return fmt.Errorf("fetch: run: %w", context.Cause(ctx))
 	}
 	return nil
@@ -78,6 +82,7 @@ type crawl struct {
 	*frontier
 	obedient  http.RoundTripper // fails with a *weir.WaitError while the server asks for a pause
 	bandwidth pace.Pacer        // nil without a bound
+	shared    *shared           // nil without an engine
 	stop      context.CancelCauseFunc
 	working   sync.WaitGroup
 
@@ -132,6 +137,9 @@ func newCrawl(o Options) (*crawl, error) {
 		o.Progress.frontier.Store(c.frontier)
 	}
 	if c.obedient, err = obedient(o.Transport); err != nil {
+		return nil, err
+	}
+	if c.shared, err = newShared(&o); err != nil {
 		return nil, err
 	}
 	if o.Bandwidth != (weir.Rate{}) {

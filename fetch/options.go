@@ -27,6 +27,16 @@ type Options struct {
 	// they cannot use. Default: none.
 	Bandwidth weir.Rate
 
+	// Engine, if set, keeps the pace of each domain and the total for all crawlers that use the same engine, on any
+	// machine, with the same Name and for the total the same Total. A domain then has at most one request on its way
+	// among them, and the next one starts a gap after it was written: the gap of the crawler that sent it, whether by
+	// PerHost or by a Crawl-delay. AtOnce, Bandwidth, pauses that a host asks for and everything else stay the
+	// crawler's own. While the engine is away, requests wait for it. After another failure, a request
+	// asks for 10 s, and then Run ends with an *EngineError. Default: none.
+	Engine weir.Engine
+	// Name tells groups of crawlers on one engine apart. Default: "", which is a group, too.
+	Name string
+
 	// Depth is how many links Page.Follow may lead away from a URL of the list. Default: 0, which follows none.
 	Depth int
 	// Count bounds the links that are followed. Default: 10,000.
@@ -88,7 +98,7 @@ func (o *Options) complete() error {
 		return optionError("agent", "%q has a control character", o.Agent)
 	}
 	o.fillIn()
-	return nil
+	return o.checkShared()
 }
 
 func (o *Options) fillIn() {

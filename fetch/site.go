@@ -27,7 +27,8 @@ type task struct {
 // turn is a task that may be sent to a site.
 type turn struct {
 	*task
-	site *site
+	site   *site
+	passOn func() // lets other crawlers send to the site; later calls do nothing
 }
 
 // site is a registrable domain: it has one pace, and origins with rules of their own.

@@ -43,7 +43,7 @@ func (f *frontier) next(now time.Time) step {
 
 // start takes the turn of a site for its first task.
 func (f *frontier) start(s *site, now time.Time) *turn {
-	t := &turn{f.take(s, now), s}
+	t := &turn{f.take(s, now), s, func() {}}
 	f.turns++
 	s.served = f.turns
 	s.count(now)

@@ -74,7 +74,7 @@ var coreRules = map[string]packageRule{
 	"fetch": {
 		imports: reasons{
 			".":                             "rates, and the limiter of the total",
-			"pace":                          "domains are flows that share the bandwidth",
+			"pace":                          "domains are flows that share the bandwidth, and crawlers queue for turns",
 			"httplimit":                     "its transport learns what servers announce",
 			"golang.org/x/net/html":         "links of pages",
 			"golang.org/x/net/html/atom":    "links of pages",

@@ -193,6 +193,7 @@ var programRules = map[string]packageRule{
 		imports: reasons{
 			".":                                           "it chooses the engine and makes the rules",
 			"redislimit":                                  "--engine",
+			"cmd/weir/internal/shared":                    "the URLs of --engine",
 			"cmd/weir/internal/sqlengine":                 "--engine",
 			"layer":                                       "Redis may be away",
 			"httplimit":                                   "it finds the addresses of clients behind gateways",
@@ -298,14 +299,22 @@ var programRules = map[string]packageRule{
 		imports:     reasons{"layer": "decisions are spans"},
 		testImports: reasons{".": "an engine decides"},
 	},
+	"cmd/weir/internal/shared": {
+		imports: reasons{
+			".":                           "engines",
+			"cmd/weir/internal/cli":       "errors with hints, flags",
+			"cmd/weir/internal/sqlengine": "a database",
+			"layer":                       "the server may be away",
+			"redislimit":                  "Redis",
+			"github.com/spf13/cobra":      "it has flags",
+		},
+	},
 	"cmd/weir/internal/pace": {
 		imports: reasons{
 			".":                                  "limits",
-			"cmd/weir/internal/sqlengine":        "--engine",
-			"redislimit":                         "--engine",
-			"layer":                              "Redis may be away",
 			"cmd/weir/internal/cli":              "errors with hints, flags, progress",
 			"cmd/weir/internal/filter":           "it copies the lines",
+			"cmd/weir/internal/shared":           "--engine",
 			"github.com/spf13/cobra":             "it is a command",
 			"github.com/vbauerster/mpb/v8/decor": "progress on a terminal",
 		},
@@ -322,10 +331,12 @@ var programRules = map[string]packageRule{
 			"cmd/weir/internal/cli":              "errors with hints, flags, progress",
 			"cmd/weir/internal/collect":          "the folder of pages",
 			"cmd/weir/internal/filelock":         "two processes never share a journal",
+			"cmd/weir/internal/shared":           "--engine",
 			"github.com/spf13/cobra":             "it is a command",
 			"github.com/vbauerster/mpb/v8/decor": "progress on a terminal",
 		},
 		testImports: reasons{
+			"internal/redistest":                         "crawlers share a real server",
 			"cmd/weir/internal/program":                  "tests start the real program",
 			"github.com/rogpeppe/go-internal/testscript": "tests start the real program",
 		},

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/shared"
 	"github.com/weirflow/weir/fetch"
 )
 
@@ -30,6 +32,7 @@ type options struct {
 	maxRedirects int
 	timeout      time.Duration
 	agent        string
+	shared       shared.Flags
 }
 
 func Command() *cobra.Command {
@@ -54,6 +57,12 @@ and lines that begin with # are not URLs.
 With --follow it also fetches the pages that a page links to on its own site,
 breadth first, up to --depth links away from the list and --count links in all.
 
+With --engine all crawlers that name the same Redis or database, on any machine,
+share the pace of each domain, and the total if it is the same: those with the
+same --name, or all without one. Give each a part of the list and a folder of
+its own. While the server is away, requests wait for it, for 10 seconds.
+--on-failure local goes on at a part of the paces, and allow at the own ones.
+
 Fetch shows progress if standard error is a terminal. It exits with 1 if a URL
 failed or a server refused it, for example with 404, and with 130 or 143 when a
 signal interrupts it.`,
@@ -61,6 +70,7 @@ signal interrupts it.`,
   weir fetch urls.txt -o pages --per-host 1/5s --bandwidth 1MiB/s
   weir fetch urls.txt -o site --follow --depth 3 --count 500
   weir fetch urls.txt -o local --allow-private --per-host 10/s --at-once 4
+  weir fetch part1.txt -o pages --engine redis://127.0.0.1:6379
   cut -f 2 links.tsv | weir fetch -o pages | grep -v '"fetched"'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -68,26 +78,39 @@ signal interrupts it.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			job, err := o.parse()
-			if err != nil {
-				return err
-			}
-			if err := cli.RequireOutput("fetch", cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			list, err := openList(args, cmd.InOrStdin())
-			if err != nil {
-				return err
-			}
-			defer list.Close()
-			ctx, stop := cli.UntilSignal(cmd.Context())
-			defer stop()
-			return job.run(ctx, list, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		RunE: o.run,
 	}
 	o.addFlags(cmd)
 	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command, args []string) error {
+	if err := o.shared.Check(cmd.Flags().Changed); err != nil {
+		return err
+	}
+	job, err := o.parse()
+	if err != nil {
+		return err
+	}
+	if err := cli.RequireOutput("fetch", cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	list, err := openList(args, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	defer list.Close()
+	ctx, lost := context.WithCancelCause(cmd.Context())
+	defer lost(nil)
+	engine, end, err := o.shared.Open(lost)
+	if err != nil {
+		return err
+	}
+	defer end()
+	job.options.Engine, job.options.Name = engine, o.shared.Name
+	ctx, stop := cli.UntilSignal(ctx)
+	defer stop()
+	return job.run(ctx, list, cmd.OutOrStdout(), cmd.ErrOrStderr())
 }
 
 func (o *options) addFlags(cmd *cobra.Command) {
@@ -105,6 +128,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.IntVar(&o.maxRedirects, "max-redirects", 5, "follow up to `N` redirects of a URL")
 	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "give up an answer that does not begin, or stalls, for this `TIME`")
 	flags.StringVar(&o.agent, "agent", "weirfetch", "send this User-Agent; its first word is the name in robots.txt")
+	o.shared.Add(cmd, "crawlers")
 	_ = cmd.MarkFlagDirname("output") // fails only for an unknown flag
 	cli.Offer(cmd, "per-host", "1/s", "1/5s", "10/m")
 	cli.Offer(cmd, "total", "20/s", "100/m")
