@@ -108,9 +108,6 @@ func (e *OutageError) Unavailable() bool { return true }
 // WasCounted returns Counted, for weir.WasCounted.
 func (e *OutageError) WasCounted() weir.Counted { return e.Counted }
 
-// GivesBack reports whether what the engine may have counted is given back. A queue then keeps the place of the caller.
-func (e *OutageError) GivesBack() bool { return e.Op != weir.OpRecord && e.Op != weir.OpReturn }
-
 // errBarred is the cause while no failure is known.
 var errBarred = errors.New("too many calls of it hang")
 

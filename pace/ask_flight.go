@@ -3,7 +3,6 @@ package pace
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -142,7 +141,8 @@ func backOff(tries int) time.Duration { return min(firstPause<<min(tries-1, 10),
 
 // landed gives the callers their answers. An error ends the wait of one caller; the others ask again.
 func (f *flight) landed(began time.Time, err error) {
-	outage := err != nil && weir.Unavailable(err) && (!weir.MayHaveCounted(err) || givesBack(err))
+	outage := err != nil && weir.Unavailable(err)
+	lost := outage && weir.MayHaveCounted(err)
 	if f.lined && err != nil && weir.MayHaveCounted(err) && f.leased() {
 		f.drop(began)
 	}
@@ -165,6 +165,7 @@ func (f *flight) landed(began time.Time, err error) {
 		}
 	}
 	for _, g := range f.groups {
+		g.lost = lost
 		f.place(g, refusals[g], outage)
 		g.after = 0
 		if c := g.next(); c != nil && c.again >= staysAfter {
@@ -192,12 +193,6 @@ func (f *flight) landed(began time.Time, err error) {
 	if f.ends != nil {
 		f.ends()
 	}
-}
-
-// givesBack reports whether the engine gives back what it may have counted, as one with a layer.Guard does.
-func givesBack(err error) bool {
-	var says interface{ GivesBack() bool }
-	return errors.As(err, &says) && says.GivesBack()
 }
 
 // note notes what an answer says of the keys, and whether those for which the caller stood admitted it and another limit

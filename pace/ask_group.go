@@ -28,6 +28,7 @@ type group struct {
 	notBefore time.Time     // when the engine may admit the first caller, by its last refusal; zero if that is not known
 	refusals  int           // by rates, one after the other
 	after     time.Duration // during the answer to a flight: until the rates admit the next caller
+	lost      bool          // the last answer was lost, and what it took may stay spent: the next flight asks for one caller
 }
 
 // use is the slots of one key that a group asks for.
@@ -177,13 +178,13 @@ func (g *group) newFirst() {
 }
 
 // alike returns the number of next callers for which one call asks: those with the same requests, unless each needs a
-// reservation or a delay of its own, or the order of those behind depends on the answer.
+// reservation or a delay of its own, the order of those behind depends on the answer, or the last answer was lost.
 func (g *group) alike() (n int) {
 	first, most := g.next(), maxTogether
 	if g.lined {
 		most = enginekit.MaxLineCallers
 	}
-	if first.acquires && !g.lined || len(g.uses) > 0 || !g.callers.Single() || first.requests[0].Rule.Delays() {
+	if g.lost || first.acquires && !g.lined || len(g.uses) > 0 || !g.callers.Single() || first.requests[0].Rule.Delays() {
 		return 1
 	}
 	for c := first; c != nil && n < most; c = c.Next() {

@@ -142,6 +142,56 @@ func TestCallersKeepTheirPlacesThroughAnOutage(t *testing.T) {
 	})
 }
 
+// lost is the error of an answer that did not arrive.
+type lost struct{}
+
+func (lost) Error() string     { return "the answer is lost" }
+func (lost) Unavailable() bool { return true }
+
+// Callers that can neither be booked nor stand in line keep their places, too, when answers are lost. The units of a lost answer
+// stay spent, so the queue asks for one caller at a time until it has an answer.
+func TestCallersKeepTheirPlacesWhenAnswersAreLost(t *testing.T) {
+	for _, limits := range []string{"fixed window 100/1m", "sliding log 100/1m", "token bucket 100/1m burst 100"} {
+		synctest.Test(t, func(t *testing.T) {
+			const callers, losses = 20, 8
+			engine, left := newRemote(t), losses+1
+			engine.around = func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+				a, err := next(ctx, c)
+				if left--; left >= 0 && left < losses && err == nil { // the first of all has its answer
+					return weir.Answer{}, lost{}
+				}
+				return a, err
+			}
+			q, vendor := mustQueue(t, engine), rule(t, "vendor", limits)
+			release := make(chan struct{})
+			engine.around = held(engine.around, release)
+			var all sync.WaitGroup
+			for range callers {
+				all.Go(func() {
+					if _, err := q.Wait(t.Context(), vendor.For("k", 1)); err != nil {
+						t.Errorf("%s: %v", limits, err)
+					}
+				})
+				synctest.Wait()
+			}
+			close(release)
+			all.Wait()
+			spent := int64(callers + (callers - 1) + losses - 1) // the first lost answer was for all that waited
+			if d, err := engine.Peek(t.Context(), vendor.For("k", 0)); err != nil || d.Remaining < 100-spent {
+				t.Errorf("%s: %d of 100 units left (%v), want %d at least", limits, d.Remaining, err, 100-spent)
+			}
+		})
+	}
+}
+
+// held holds the first call until it is released.
+func held(around func(context.Context, weir.Call, weir.Next) (weir.Answer, error), release chan struct{}) func(context.Context, weir.Call, weir.Next) (weir.Answer, error) {
+	return func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		<-release
+		return around(ctx, c, next)
+	}
+}
+
 func TestAPanicOfObserveLosesNoSlot(t *testing.T) {
 	for _, server := range []weir.Engine{mustMemory(t), newRemote(t), linetest.NewServer(weir.MemoryOptions{}).Connect(linetest.Network{})} {
 		panics := true
