@@ -175,7 +175,7 @@ bench-replay: ## weir replay on a log of ten million lines, three minutes; write
 bench-cliffs: ## the cost of a decision over the numbers in a limit, 30 minutes; writes bench/CLIFFS.md
 	go run ./bench/cliffs -all -random 30 $(BENCHFLAGS)
 
-bench-waiting-redis: ## callers of three processes that wait for keys of one Redis, 8 minutes; writes bench/WAITING_REDIS.md (BASE=COMMIT: beside it)
+bench-waiting-redis: ## callers of three processes that wait for keys of one Redis, 10 minutes; writes bench/WAITING_REDIS.md (BASE=COMMIT: beside it, also 10)
 	go run ./bench/waiting $(if $(BASE),-base $(BASE)) $(BENCHFLAGS)
 
 bench-large: ## ten million keys of each kind of entry, 5 minutes and 3 GB; writes bench/LARGE.md

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"time"
@@ -24,7 +26,9 @@ type job struct {
 	Keys       int           // each caller has one of so many keys; 0 means that all have one key
 	Hold       time.Duration // how long a caller keeps slots
 	Pause      time.Duration // from one wait of a caller to the next
+	Patience   time.Duration // how long a caller waits on average before it leaves; 0 if it stays
 	Direct     bool          // callers do not wait: the engine admits them at once
+	Rate       string        // a limit that all callers need, too; "" for none
 	Host       string        // the limit of a caller's host, which it needs, too; "" for none
 	Dry        bool          // the hosts have been asked before, and do not admit a caller again
 	Fresh      bool          // each wait is for another host
@@ -32,8 +36,9 @@ type job struct {
 
 // tally is what the callers of a process received.
 type tally struct {
-	Grants  []grant
-	Callers []int // grants of each
+	Grants   []grant
+	Callers  []int           // grants of each
+	Unserved []time.Duration // how long those had waited that waited at the end
 }
 
 type grant struct {
@@ -44,9 +49,10 @@ type grant struct {
 // loop is a job that is under way.
 type loop struct {
 	job
-	engine    *redislimit.Engine
-	queue     *pace.Queue
-	rule, own *weir.Rule
+	engine *redislimit.Engine
+	queue  *pace.Queue
+
+	key, rate, own *weir.Rule // rate and own may be nil
 
 	mu    sync.Mutex
 	tally tally
@@ -76,17 +82,22 @@ func (j job) run(ctx context.Context) (tally, error) {
 		})
 	}
 	callers.Wait()
-	l.queue.Flush(context.WithoutCancel(ctx))
+	if j.Patience == 0 { // what callers leave behind is measured
+		l.err = errors.Join(l.err, l.queue.Flush(context.WithoutCancel(ctx)))
+	}
 	return l.tally, l.err
 }
 
 func (j job) begin(ctx context.Context) (l *loop, err error) {
 	l = &loop{job: j, tally: tally{Callers: make([]int, j.Callers)}}
-	if l.rule, err = weir.ParseRule("key=" + j.Limit); err != nil {
-		return nil, err
-	}
-	if j.Host != "" {
-		if l.own, err = weir.ParseRule("host=" + j.Host); err != nil {
+	for _, r := range []struct {
+		rule        **weir.Rule
+		name, limit string
+	}{{&l.key, "key", j.Limit}, {&l.rate, "rate", j.Rate}, {&l.own, "host", j.Host}} {
+		if r.limit == "" {
+			continue
+		}
+		if *r.rule, err = weir.ParseRule(r.name + "=" + r.limit); err != nil {
 			return nil, err
 		}
 	}
@@ -104,11 +115,21 @@ func (j job) begin(ctx context.Context) (l *loop, err error) {
 
 // dry asks all hosts once.
 func (l *loop) dry(ctx context.Context) error {
-	requests := make([]weir.Request, l.Callers)
-	for i := range requests {
-		requests[i] = l.own.For(l.host(i, 0), 1)
+	var hosts sync.WaitGroup
+	failed := make(chan error, l.Callers)
+	for i := range l.Callers {
+		hosts.Go(func() {
+			_, err := l.engine.Take(ctx, l.own.For(l.host(i, 0), 1))
+			failed <- err
+		})
 	}
-	return l.engine.Each(ctx, weir.Calls(weir.OpTake, requests...), make([]weir.Result, len(requests)))
+	hosts.Wait()
+	close(failed)
+	var all error
+	for err := range failed {
+		all = cmp.Or(all, err)
+	}
+	return all
 }
 
 // host returns the host of a caller. Processes have different ones.
@@ -122,16 +143,15 @@ func (l *loop) host(caller, round int) string {
 // call is one caller.
 func (l *loop) call(ctx context.Context, i int) error {
 	for round := 0; ctx.Err() == nil; round++ {
-		requests := []weir.Request{l.rule.For(fmt.Sprint("k", i%max(l.Keys, 1)), 1)}
-		if l.own != nil {
-			requests = append(requests, l.own.For(l.host(i, round), 1))
-		}
 		began := time.Now()
-		done, err := l.wait(ctx, requests)
-		if errors.Is(err, context.Canceled) {
+		done, err := l.wait(ctx, l.requests(i, round))
+		switch {
+		case err != nil && ctx.Err() != nil:
+			l.unserved(began)
+			return nil
+		case errors.Is(err, context.Canceled):
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		l.granted(i, began)
@@ -144,6 +164,24 @@ func (l *loop) call(ctx context.Context, i int) error {
 	return nil
 }
 
+// requests returns what a caller needs.
+func (l *loop) requests(i, round int) []weir.Request {
+	all := []weir.Request{l.key.For(fmt.Sprint("k", i%max(l.Keys, 1)), 1)}
+	if l.rate != nil {
+		all = append(all, l.rate.For("all", 1))
+	}
+	if l.own != nil {
+		all = append(all, l.own.For(l.host(i, round), 1))
+	}
+	return all
+}
+
+func (l *loop) unserved(began time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tally.Unserved = append(l.tally.Unserved, time.Since(began))
+}
+
 func (l *loop) granted(i int, began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,6 +191,12 @@ func (l *loop) granted(i int, began time.Time) {
 
 // wait waits for the requests.
 func (l *loop) wait(ctx context.Context, requests []weir.Request) (done func(context.Context) error, err error) {
+	if l.Patience > 0 {
+		own, leave := context.WithCancel(ctx)
+		defer leave()
+		defer time.AfterFunc(time.Duration(rand.ExpFloat64()*float64(l.Patience)), leave).Stop()
+		ctx = own
+	}
 	switch {
 	case l.Direct:
 		r, err := l.engine.Reserve(ctx, requests...)

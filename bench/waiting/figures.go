@@ -29,6 +29,16 @@ func (r *played) waits() (all []float64) {
 	return all
 }
 
+// unserved returns how long those had waited that waited at the end, in ms.
+func (r *played) unserved() (all []float64) {
+	for _, t := range r.tallies {
+		for _, d := range t.Unserved {
+			all = append(all, milliseconds(d))
+		}
+	}
+	return all
+}
+
 // smallestShare returns the fewest grants of a caller, as a part of the average.
 func (r *played) smallestShare() float64 {
 	var all []int
@@ -40,21 +50,6 @@ func (r *played) smallestShare() float64 {
 		sum += n
 	}
 	return float64(slices.Min(all)) * float64(len(all)) / float64(max(sum, 1))
-}
-
-// worstSecond returns the grants in the second of an interval that has fewest.
-func (r *played) worstSecond(from, to time.Time) float64 {
-	grants, fewest := r.grants(), len(r.grants())
-	for at := from; !at.Add(time.Second).After(to); at = at.Add(20 * time.Millisecond) {
-		n := 0
-		for _, g := range grants {
-			if !g.At.Before(at) && g.At.Before(at.Add(time.Second)) {
-				n++
-			}
-		}
-		fewest = min(fewest, n)
-	}
-	return float64(fewest)
 }
 
 // longestGap returns the longest time between two grants of an interval, in ms.

@@ -27,22 +27,29 @@ func atMost(what, unit string, n float64) aim  { return aim{what, unit, math.NaN
 func told(what, unit string) aim               { return aim{what, unit, math.NaN(), math.NaN()} }
 
 const (
-	fortySlots = "concurrency 40 lease 2s" // of which callers that keep them for 200 ms can have 200 a second
+	fortySlots = "concurrency 40 lease 2s"
 	hold       = 200 * time.Millisecond
 	perProcess = 40
 	processes  = 3
 	warm       = 2 * time.Second // before the first figure
-	afterDeath = 4 * time.Second
+	possible   = 200             // grants a second
 )
 
 func workloads() []workload {
-	return []workload{
+	list := []workload{
 		{"3 processes of 40 callers for 40 slots, held for 200 ms", []aim{
-			atLeast("grants", "/s", 190), atMost("script calls a grant, with heartbeats", "", 2.2), told("smallest share of a caller", "")}, quietly},
-		death(1, 150),
-		death(5, 110),
-		{"the same, and no process has the rights of signals", []aim{
+			atLeast("grants", "/s", 190), atMost("script calls a grant", "", 2.2), atLeast("smallest share of a caller", "", 0.1)}, quietly},
+		dying(1, 150),
+		dying(5, 110),
+		{"3 processes of 40 callers, beside 3 of 5 callers that are killed at once", []aim{atMost("longest time without a grant", "ms", 1500)}, together},
+		{"3 processes of 40 callers without the rights of signals", []aim{
 			atLeast("grants", "/s", 100), atLeast("smallest share of a caller", "", 0.1), told("script calls a grant", "")}, unsignalled},
+		{"100 processes of 2 callers without the rights of signals", []aim{
+			told("grants", "/s"), told("smallest share of a caller", ""), told("script calls a grant", "")}, manyUnsignalled},
+		{"12 processes of one caller for 4 slots, held for 50 ms", []aim{
+			atMost("script calls a grant", "", 3.1), told("grants", "/s"), told("smallest share of a caller", "")}, alone},
+		{"3 processes of 40 callers for 40 slots and a rate of 100/s", []aim{
+			atMost("script calls a grant", "", 3.1), atLeast("grants", "/s", 95), atLeast("smallest share of a caller", "", 0.1)}, withRate},
 		{"1,800 callers for 50 slots, held for 20 ms", []aim{
 			atMost("longest wait, of the callers' number over the grants a second", "", 2), told("grants", "/s"), told("script calls a grant", "")}, crowd},
 		{"10,000 callers of hosts at 1/10s each wait for 100 slots that come free", []aim{
@@ -50,6 +57,12 @@ func workloads() []workload {
 		{"replication", []aim{atMost("bytes a grant, beyond those of slots alone", "", 100), told("of slots alone", "")}, replication},
 		{"200 callers of a process, each for another taken slot", []aim{atMost("script calls", "/s", 5)}, idleKeys},
 	}
+	for _, n := range []int{1, processes} {
+		for _, way := range []time.Duration{0, 10 * time.Millisecond} {
+			list = append(list, leaving(n, way))
+		}
+	}
+	return list
 }
 
 func plural(n int, one, many string) string {
@@ -65,37 +78,112 @@ func slots(callers int, limit string, hold time.Duration) job {
 }
 
 func quietly(ctx context.Context, s *stage) ([]float64, error) {
-	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(perProcess, fortySlots, hold)}, processes)})
+	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(perProcess, fortySlots, hold)}, processes), most: possible})
 	if err != nil {
 		return nil, err
 	}
 	return []float64{r.perSecond(), r.callsAGrant(), r.smallestShare()}, nil
 }
 
-// death kills a process while it waits and holds.
-func death(callers int, least float64) workload {
-	name := fmt.Sprintf("the same, beside a process of %s that is killed", plural(callers, "caller", "callers"))
-	return workload{name, []aim{atLeast("grants in the worst second after", "/s", least), atMost("longest time without a grant", "ms", 500)},
+// dying has a process die each second, while it waits and holds.
+func dying(callers int, least float64) workload {
+	name := fmt.Sprintf("2 processes of 40 callers, beside one of %s that is killed each second", plural(callers, "caller", "callers"))
+	return workload{name, []aim{atLeast("grants of the others", "/s", least), atMost("longest time without a grant", "ms", 500)},
 		func(ctx context.Context, s *stage) ([]float64, error) {
-			jobs := append(slices.Repeat([]job{slots(perProcess, fortySlots, hold)}, processes), slots(callers, fortySlots, hold))
-			r, err := s.play(ctx, play{jobs: jobs, kill: true})
+			dies := slots(callers, fortySlots, hold)
+			r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(perProcess, fortySlots, hold)}, processes-1), dies: &dies, most: possible})
 			if err != nil {
 				return nil, err
 			}
-			return []float64{r.worstSecond(r.killed, r.killed.Add(afterDeath)), r.longestGap(r.killed, r.killed.Add(afterDeath))}, nil
+			return []float64{r.perSecond(), r.longestGap(r.from, r.to)}, nil
 		}}
 }
 
+func together(ctx context.Context, s *stage) ([]float64, error) {
+	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(perProcess, fortySlots, hold)}, processes), killed: slices.Repeat([]job{slots(5, fortySlots, hold)}, processes), most: possible})
+	if err != nil {
+		return nil, err
+	}
+	return []float64{r.longestGap(r.killed, r.to)}, nil
+}
+
 func unsignalled(ctx context.Context, s *stage) ([]float64, error) {
+	return s.deaf(ctx, slices.Repeat([]job{slots(perProcess, fortySlots, hold)}, processes))
+}
+
+func manyUnsignalled(ctx context.Context, s *stage) ([]float64, error) {
+	return s.deaf(ctx, slices.Repeat([]job{slots(2, fortySlots, hold)}, 100))
+}
+
+// deaf plays jobs of a user without the rights of signals.
+func (s *stage) deaf(ctx context.Context, jobs []job) ([]float64, error) {
 	if err := s.control.Do(ctx, "ACL", "SETUSER", "deaf", "on", ">deaf", "~*", "+@all", "-@pubsub").Err(); err != nil {
 		return nil, err
 	}
 	s.user = "deaf:deaf@"
-	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(perProcess, fortySlots, hold)}, processes), measured: 2 * s.measured})
+	r, err := s.play(ctx, play{jobs: jobs, measured: 2 * s.measured, most: possible})
 	if err != nil {
 		return nil, err
 	}
 	return []float64{r.perSecond(), r.smallestShare(), r.callsAGrant()}, nil
+}
+
+func alone(ctx context.Context, s *stage) ([]float64, error) {
+	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(1, "concurrency 4 lease 2s", 50*time.Millisecond)}, 12), most: 80})
+	if err != nil {
+		return nil, err
+	}
+	return []float64{r.callsAGrant(), r.perSecond(), r.smallestShare()}, nil
+}
+
+func withRate(ctx context.Context, s *stage) ([]float64, error) {
+	j := slots(perProcess, fortySlots, hold)
+	j.Rate = "token bucket 100/s burst 1"
+	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{j}, processes), most: 100})
+	if err != nil {
+		return nil, err
+	}
+	return []float64{r.callsAGrant(), r.perSecond(), r.smallestShare()}, nil
+}
+
+// leaving has 150 callers of a rate come and leave again.
+func leaving(n int, way time.Duration) workload {
+	const callers, limit, rate = 150, "token bucket 100/s burst 1", 100
+	name := fmt.Sprintf("%d callers of %s that stay for 200 ms on average, for a rate of 100/s", callers, plural(n, "process", "processes"))
+	if way > 0 {
+		name += fmt.Sprintf(", %v away", way)
+	}
+	return workload{name, []aim{atLeast("part of the rate that is used", "", 0.95), atMost("script calls a grant", "", 1.6), atMost("until the key is free again", "ms", 300)},
+		func(ctx context.Context, s *stage) ([]float64, error) {
+			near := s.addr
+			if way > 0 {
+				if err := s.far(way); err != nil {
+					return nil, err
+				}
+			}
+			free := 0.0
+			jobs := slices.Repeat([]job{{Callers: callers / n, Limit: limit, Patience: 200 * time.Millisecond}}, n)
+			r, err := s.play(ctx, play{jobs: jobs, most: rate, after: func() (err error) { free, err = freeAfter(ctx, near, limit); return err }})
+			if err != nil {
+				return nil, err
+			}
+			return []float64{r.perSecond() / rate, r.callsAGrant(), free}, nil
+		}}
+}
+
+// freeAfter returns after how long the limit of the callers admits one that does not wait, in ms.
+func freeAfter(ctx context.Context, addr, limit string) (float64, error) {
+	l, err := job{URL: "redis://" + addr, Limit: limit}.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer l.engine.Close()
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		d, err := l.engine.Take(ctx, l.requests(0, 0)...)
+		if took := time.Since(began); err != nil || d.Allowed || took > 10*time.Second {
+			return milliseconds(took), err
+		}
+	}
 }
 
 func crowd(ctx context.Context, s *stage) ([]float64, error) {
@@ -105,7 +193,7 @@ func crowd(ctx context.Context, s *stage) ([]float64, error) {
 		return nil, err
 	}
 	fair := callers / r.perSecond() * 1000
-	return []float64{slices.Max(r.waits()) / fair, r.perSecond(), r.callsAGrant()}, nil
+	return []float64{slices.Max(append(r.waits(), r.unserved()...)) / fair, r.perSecond(), r.callsAGrant()}, nil
 }
 
 // freshHosts has 10,000 callers come whose hosts have just been asked, while all slots are taken. When these come free, callers
@@ -123,6 +211,9 @@ func freshHosts(ctx context.Context, s *stage) ([]float64, error) {
 		return nil, err
 	}
 	fresh := r.tallies[len(jobs)-1]
+	if n := len(r.unserved()) - len(fresh.Unserved); n != hosts/processes*processes {
+		return nil, fmt.Errorf("%d callers of hosts wait at the end", n)
+	}
 	r.tallies = []tally{fresh}
 	waits := r.waits()
 	if len(waits) == 0 {
@@ -156,6 +247,9 @@ func idleKeys(ctx context.Context, s *stage) ([]float64, error) {
 	r, err := s.play(ctx, play{jobs: []job{holder, waits}})
 	if err != nil {
 		return nil, err
+	}
+	if n := len(r.unserved()); n != keys {
+		return nil, fmt.Errorf("%d callers wait at the end", n)
 	}
 	return []float64{r.calls / s.measured.Seconds()}, nil
 }

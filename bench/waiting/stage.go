@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -73,7 +74,10 @@ func (s *stage) info(ctx context.Context, section, pattern string) (float64, err
 type play struct {
 	jobs           []job
 	warm, measured time.Duration // the constant warm, and that of the stage, unless given
-	kill           bool          // kill the process of the last job
+	most           float64       // grants a second that the limits permit; 0 if that is not told
+	killed         []job         // processes that are killed at once, after a while
+	dies           *job          // a further process, which is killed each second and begins again
+	after          func() error  // runs when the callers leave
 }
 
 // window is the time to which figures belong.
@@ -84,7 +88,7 @@ type played struct {
 	window
 	tallies      []tally
 	calls, bytes float64   // of the script, and that were replicated
-	killed       time.Time // when a process was
+	killed       time.Time // when processes were
 }
 
 // forStart is how long processes may take until they begin.
@@ -92,47 +96,91 @@ const forStart = 1500 * time.Millisecond
 
 // play has a process do each job. It returns what they did.
 func (s *stage) play(ctx context.Context, p play) (*played, error) {
-	if p.warm == 0 {
-		p.warm = warm
-	}
-	if p.measured == 0 {
-		p.measured = s.measured
-	}
-	start := time.Now().Add(forStart)
+	start := time.Now().Add(forStart + time.Duration(len(p.jobs))*20*time.Millisecond)
 	r := &played{tallies: make([]tally, len(p.jobs))}
-	r.from = start.Add(p.warm)
-	r.to = r.from.Add(p.measured)
-	failed := make(chan error, len(p.jobs))
-	var last *measure.Child[job, tally]
+	r.from = start.Add(cmp.Or(p.warm, warm))
+	r.to = r.from.Add(cmp.Or(p.measured, s.measured))
+	failed := make(chan error, len(p.jobs)+1)
 	for i, j := range p.jobs {
-		j.URL, j.Start, j.End = "redis://"+s.user+s.addr, start, r.to
-		child, err := measure.StartChild[job, tally](s.program, callersFlag)
+		child, err := s.child()
 		if err != nil {
 			return nil, err
 		}
 		defer child.Stop()
-		last = child
 		go func() {
-			t, err := child.Ask(j)
-			if r.tallies[i] = t; p.kill && i == len(p.jobs)-1 {
-				err = nil
-			}
+			t, err := child.Ask(s.job(j, start, r.to))
+			r.tallies[i] = t
 			failed <- err
 		}()
 	}
-	if p.kill {
-		r.killed = r.from.Add(rand.N(hold))
-		time.AfterFunc(time.Until(r.killed), last.Kill)
+	r.killed = r.from.Add(rand.N(hold))
+	for _, j := range p.killed {
+		end, err := s.mortal(s.job(j, start, r.to))
+		if err != nil {
+			return nil, err
+		}
+		time.AfterFunc(time.Until(r.killed), end)
 	}
+	go func() { failed <- s.dying(p.dies, r.window) }()
 	if err := s.count(ctx, r); err != nil {
 		return nil, err
 	}
-	for range p.jobs {
+	if p.after != nil {
+		if err := p.after(); err != nil {
+			return nil, err
+		}
+	}
+	for range cap(failed) {
 		if err := <-failed; err != nil {
 			return nil, err
 		}
 	}
+	if n, most := float64(len(r.grants())), perProcess+1.02*p.most*r.to.Sub(r.from).Seconds(); p.most > 0 && n > most {
+		return nil, fmt.Errorf("%.0f grants, and the limits permit %.0f", n, most)
+	}
 	return r, nil
+}
+
+// job is a job on this stage.
+func (s *stage) job(j job, start, end time.Time) job {
+	j.URL, j.Start, j.End = "redis://"+s.user+s.addr, start, end
+	return j
+}
+
+func (s *stage) child() (*measure.Child[job, tally], error) {
+	return measure.StartChild[job, tally](s.program, callersFlag)
+}
+
+// mortal starts a process that ends by being killed.
+func (s *stage) mortal(j job) (kill func(), err error) {
+	child, err := s.child()
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		_, _ = child.Ask(j) // it never answers
+		close(ended)
+	}()
+	return func() {
+		child.Kill()
+		<-ended
+		child.Stop()
+	}, nil
+}
+
+// dying kills a process each second of a window, and begins another one.
+func (s *stage) dying(j *job, w window) error {
+	for at := w.from; j != nil && at.Before(w.to); at = at.Add(time.Second) {
+		time.Sleep(time.Until(at))
+		kill, err := s.mortal(s.job(*j, at, w.to.Add(time.Second)))
+		if err != nil {
+			return err
+		}
+		time.Sleep(time.Until(at.Add(time.Second)))
+		kill()
+	}
+	return nil
 }
 
 // count counts what the server does in the window.

@@ -154,6 +154,7 @@ var forbidden = []struct {
 		"bench/internal/localredis":    "it looks for a free port, and links connections",
 		"bench/middleware":             "requests come from addresses",
 		"bench/resp":                   "it asks the servers",
+		"bench/waiting":                "processes find a server at a distance",
 		"cmd/weir/internal/rules":      "rules match addresses and networks",
 		"cmd/weir/internal/resp":       "it serves connections",
 		"cmd/weir/internal/ctl":        "it dials a socket",
