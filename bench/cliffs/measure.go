@@ -17,22 +17,7 @@ type mix struct {
 	bases map[string]*subject // beside which rows are measured, if they take long to make
 }
 
-// isLarge reports whether a subject of the mix takes long to make.
-func (m *mix) isLarge() bool { return m.Keys > 100_000 }
-
 func (m *mix) name() string { return fmt.Sprintf("%s, %d core(s)", m.Name, m.cores) }
-
-// rounds returns how often a subject takes from all keys before it is measured: never if they are new, and otherwise
-// until no key has a unit left for a row that refuses.
-func (m *mix) rounds(admit bool) int {
-	switch {
-	case m.Fresh:
-		return 0
-	case admit:
-		return 1
-	}
-	return 3
-}
 
 // pairs are the ns of a decision of a row, each with its ratio to the row beside it just before. A change of the machine's
 // speed meets both of a pair alike.

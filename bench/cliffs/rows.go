@@ -153,3 +153,18 @@ func randomRows(c *config) []row {
 }
 
 const randomName = "random: "
+
+// isLarge reports whether a subject of the mix takes long to make.
+func (m *mix) isLarge() bool { return m.Keys > 100_000 }
+
+// rounds returns how often a subject takes from all keys before it is measured: never if they are new, and otherwise
+// until no key has a unit left for a row that refuses.
+func (m *mix) rounds(admit bool) int {
+	switch {
+	case m.Fresh:
+		return 0
+	case admit:
+		return 1
+	}
+	return 3
+}

@@ -174,3 +174,17 @@ func closeAll(conns []net.Conn) {
 		_ = conn.Close()
 	}
 }
+
+// begins counts a turn of an attack, which lasts until the caller calls over.
+func (w *world) begins(attack string) (over func()) {
+	w.Count(attack, "turns", 1)
+	add := func(n int) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.worst.running[attack] += n; w.worst.running[attack] == 0 {
+			delete(w.worst.running, attack)
+		}
+	}
+	add(1)
+	return func() { add(-1) }
+}

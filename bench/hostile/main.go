@@ -161,18 +161,4 @@ func (w *world) timed(daemon, idle time.Duration, what string) {
 	}
 }
 
-// begins counts a turn of an attack, which lasts until the caller calls over.
-func (w *world) begins(attack string) (over func()) {
-	w.Count(attack, "turns", 1)
-	add := func(n int) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.worst.running[attack] += n; w.worst.running[attack] == 0 {
-			delete(w.worst.running, attack)
-		}
-	}
-	add(1)
-	return func() { add(-1) }
-}
-
 func short(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }

@@ -215,11 +215,3 @@ func (w *world) afterwards() {
 		w.Break(promiseStop, "a daemon that is not attacked: %v", err)
 	}
 }
-
-// pause waits for d or until the context ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}

@@ -127,3 +127,11 @@ func (t tally) figures(refused bool, spent usage) (measure.Figures, error) {
 }
 
 func us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+func keysOf(n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("user:%06d", i)
+	}
+	return keys
+}

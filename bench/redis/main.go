@@ -158,14 +158,6 @@ func cells() (list []cell) {
 	return list
 }
 
-func keysOf(n int) []string {
-	keys := make([]string, n)
-	for i := range keys {
-		keys[i] = fmt.Sprintf("user:%06d", i)
-	}
-	return keys
-}
-
 // targets returns the targets for one Redis server.
 func targets([]measure.Row) (list []measure.Target) {
 	add := func(name, figure string, bound float64, atLeast bool, ours, over cell) {

@@ -53,21 +53,3 @@ var faults = []string{lostTake, doubleRecord, staleLoad, roomAtCap, hoardedKeys}
 
 // leastKeys is a bound that leaves each of 64 shards room for the keys of all rules that are not flooded.
 const leastKeys = 4096
-
-// agreement is the promise of a run.
-const agreement = "the engine agrees with the accounts"
-
-// report counts what has happened.
-func (s *soaking) report() {
-	w := s.world
-	for _, r := range w.rules {
-		w.config.Count(r.String(), "decisions", int64(r.decisions.Load()))
-		w.config.Count(r.String(), "refusals", int64(r.refusals.Load()))
-	}
-	for what, n := range map[string]uint64{
-		"phases": uint64(s.number), "calls": w.calls.Load(), "saves": w.saves.Load(), "loads": w.loads.Load(), "keys evicted": w.forgotten.Load(), "requests on shared budgets": w.overflow.Load(),
-	} {
-		w.config.Count("run", what, int64(n))
-	}
-	w.config.Note("the clock went %v ahead; the worst call took %v", time.Duration(w.highest-firstInstant), time.Duration(w.worst.Load()))
-}

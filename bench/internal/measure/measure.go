@@ -48,14 +48,6 @@ type Row struct {
 // Figures are the results of one measurement, by name.
 type Figures map[string]float64
 
-// Name identifies a row.
-func (r Row) Name() string {
-	if r.Column == "" {
-		return r.Line + ", " + r.Group
-	}
-	return r.Line + ", " + r.Group + ", " + r.Column
-}
-
 // Column is a figure in the tables.
 type Column struct {
 	Figure, Format string
@@ -234,8 +226,4 @@ func measureNamed(ctx context.Context, o *Options, rows []Row, name string) (Fig
 		}
 	}
 	return nil, fmt.Errorf("no row is named %q", name)
-}
-
-func progress(began time.Time, format string, values ...any) {
-	fmt.Fprintf(os.Stderr, "%6.1f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, values...))
 }

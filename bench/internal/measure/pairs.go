@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -189,4 +190,8 @@ func listWorse(out *strings.Builder, all []change) {
 
 func (c change) String() string {
 	return fmt.Sprintf(c.column.Format+" → "+c.column.Format+" (%.2f ×, %.2f to %.2f)", c.before, c.after, c.ratio, c.smallest, c.largest)
+}
+
+func progress(began time.Time, format string, values ...any) {
+	fmt.Fprintf(os.Stderr, "%6.1f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, values...))
 }

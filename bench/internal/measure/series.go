@@ -66,3 +66,11 @@ func (r *Results) Add(row Row, figures Figures) {
 
 // Series returns a figure of a row, by repetition.
 func (r *Results) Series(row, figure string) Series { return r.series[row][figure] }
+
+// Name identifies a row.
+func (r Row) Name() string {
+	if r.Column == "" {
+		return r.Line + ", " + r.Group
+	}
+	return r.Line + ", " + r.Group + ", " + r.Column
+}
