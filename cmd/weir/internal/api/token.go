@@ -166,7 +166,9 @@ func (a *API) settleOnce(ctx context.Context, r *reservation, requests []weir.Re
 	if err != nil {
 		return err
 	}
-	call := weir.Call{Op: weir.OpTake, Requests: mark, Lease: r.Lease}
+	// The mark has a lease of its own: a Guard settles in this process what belongs to leases that it gave while the engine
+	// was away, and the engine may have given that of the reservation.
+	call := weir.Call{Op: weir.OpTake, Requests: mark, Lease: weir.NewLease()}
 	if marked, err := a.engine.Do(ctx, call); err != nil {
 		return err
 	} else if !marked.Decision.Allowed {

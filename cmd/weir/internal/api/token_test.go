@@ -3,7 +3,9 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"runtime"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/layer"
 )
 
 // tokenOf returns the token of an answer.
@@ -49,6 +52,47 @@ func TestSettleGivesBackWhatWasNotUsed(t *testing.T) {
 			checkRemaining(t, a, "default", "a", want)
 		}, slowly)
 	}
+}
+
+// The mark of a settlement is made here while the engine is away, and the settlement there when it is back.
+func TestASettlementDuringAnOutageIsMadeAtTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := weir.NewMemory(weir.MemoryOptions{})
+		fails := false
+		guard, err := layer.Guard(weir.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
+			if fails {
+				return weir.Answer{}, errors.New("connection refused")
+			}
+			return memory.Do(ctx, call)
+		}, memory.Check), layer.GuardOptions{Logger: slog.New(slog.DiscardHandler), Rules: map[string]layer.Policy{SettledRule: layer.Local}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer guard.Close()
+		a := newAPI(t, guard, "default=concurrency 2 lease 1m and fixed window 10/366d")
+		token := tokenOf(t, post(a, "/v1/reserve", `{"key":"a","cost":2}`))
+		fails = true
+		for range 5 {
+			post(a, "/v1/take", `{"key":"b"}`)
+		}
+		if w := post(a, "/v1/settle", `{"token":"`+token+`","cost":1}`); w.Code != 200 {
+			t.Errorf("settle: got %d %s, want it queued", w.Code, w.Body)
+		}
+		if w := post(a, "/v1/settle", `{"token":"`+token+`","cost":0}`); w.Code != 404 {
+			t.Errorf("a second settle: got %d %s, want 404", w.Code, w.Body)
+		}
+		fails = false
+		time.Sleep(2 * time.Second)
+		for limit, want := range map[string]int64{"concurrency 2 lease 1m": 2, "fixed window 10/366d": 9} {
+			rule, err := weir.ParseRule("default=" + limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d, err := memory.Peek(t.Context(), rule.For("a", 0)); err != nil || d.Remaining != want {
+				t.Errorf("%s: got %+v and %v, want %d units left", limit, d, err, want)
+			}
+		}
+	})
 }
 
 func TestSettleTakesACostForEachRequest(t *testing.T) {
