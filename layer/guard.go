@@ -216,7 +216,7 @@ func (g *Guarded) around(ctx context.Context, call weir.Call, _ weir.Next) (weir
 	if p == barred {
 		return g.instead(call, weir.CountedNo, g.lastFailure())
 	}
-	a, err := g.ask(ctx, call, p, g.options.Deadline)
+	a, err := g.ask(ctx, call, p, g.options.Deadline, g.next)
 	if err == nil && call.Op < weir.OpReset {
 		return a, nil
 	}
@@ -331,7 +331,7 @@ func outcomeOfError(err error) outcome {
 const sampled = 32
 
 // ask makes a call that the breaker has let pass, within the time.
-func (g *Guarded) ask(ctx context.Context, call weir.Call, p pass, within time.Duration) (a weir.Answer, err error) {
+func (g *Guarded) ask(ctx context.Context, call weir.Call, p pass, within time.Duration, next weir.Next) (a weir.Answer, err error) {
 	hurried := false
 	if call.Op == weir.OpEach {
 		within *= time.Duration(1 + len(call.Each.Calls)/128)
@@ -350,9 +350,9 @@ func (g *Guarded) ask(ctx context.Context, call weir.Call, p pass, within time.D
 	}
 	if g.punctual {
 		call.Within = within
-		a, err = guarded(ctx, call, g.next)
+		a, err = guarded(ctx, call, next)
 	} else {
-		a, err = g.elsewhere(ctx, call, within)
+		a, err = g.elsewhere(ctx, call, within, next)
 	}
 	o := outcomeOf(&call, err)
 	if hurried && o == failure && errors.Is(err, context.DeadlineExceeded) {

@@ -39,7 +39,7 @@ const (
 )
 
 // elsewhere makes a call on another goroutine, and leaves it there at the deadline.
-func (g *Guarded) elsewhere(ctx context.Context, call weir.Call, within time.Duration) (weir.Answer, error) {
+func (g *Guarded) elsewhere(ctx context.Context, call weir.Call, within time.Duration, next weir.Next) (weir.Answer, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	select {
@@ -49,7 +49,7 @@ func (g *Guarded) elsewhere(ctx context.Context, call weir.Call, within time.Dur
 	}
 	b := &beside{call: kept(call), began: time.Now(), done: make(chan struct{})}
 	b.call.Within = 0
-	go g.make(ctx, b)
+	go g.make(ctx, b, next)
 	select {
 	case <-b.done:
 	case <-ctx.Done():
@@ -67,7 +67,7 @@ func (g *Guarded) elsewhere(ctx context.Context, call weir.Call, within time.Dur
 }
 
 // make makes the call, and undoes what it took if its caller has left.
-func (g *Guarded) make(ctx context.Context, b *beside) {
+func (g *Guarded) make(ctx context.Context, b *beside, next weir.Next) {
 	defer func() { <-g.aside.room }()
 	b.err = errExited // unless the engine returns
 	defer func() {
@@ -80,7 +80,7 @@ func (g *Guarded) make(ctx context.Context, b *beside) {
 			g.undo(b)
 		}
 	}()
-	b.answer, b.err = guarded(ctx, b.call, g.next)
+	b.answer, b.err = guarded(ctx, b.call, next)
 }
 
 // errExited is the error of a call whose engine called runtime.Goexit, as a fake one does by t.Fatal.

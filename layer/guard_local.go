@@ -235,7 +235,21 @@ func (g *Guarded) Renew(ctx context.Context, slots weir.Call) (held bool, err er
 	if !ok {
 		return false, weir.Unsupported(weir.OpRecord, "renews no slots on this engine")
 	}
-	return renewer.Renew(ctx, slots)
+	slots.Op = weir.OpRecord // a renewal that comes late is not undone
+	p, cause, counted := g.breaker.enter(), g.lastFailure(), weir.CountedNo
+	if p != barred {
+		a, err := g.ask(ctx, slots, p, g.options.Deadline, func(ctx context.Context, call weir.Call) (a weir.Answer, err error) {
+			ctx, cancel := call.Bound(ctx)
+			defer cancel()
+			a.Decision.Allowed, err = renewer.Renew(ctx, call)
+			return a, err
+		})
+		if ofRequest(err) {
+			return a.Decision.Allowed, err
+		}
+		cause, counted = err, weir.WasCounted(err)
+	}
+	return false, &OutageError{slots.Op, counted, cause}
 }
 
 // Drop releases slots whose take failed and may have been counted.

@@ -267,7 +267,7 @@ func (o *owed) knock(p pass) {
 	for i := range call.Requests {
 		call.Requests[i].Cost = 0
 	}
-	_, _ = o.guard.ask(context.Background(), call, p, o.guard.options.Deadline)
+	_, _ = o.guard.ask(context.Background(), call, p, o.guard.options.Deadline, o.guard.next)
 }
 
 // send sends a batch. It reports whether the engine took it.
@@ -282,7 +282,7 @@ func (o *owed) send(p pass) (sent bool) {
 		calls[i] = jobs[i].call
 	}
 	batch := &weir.Batch{Calls: calls, Results: make([]weir.Result, len(calls))}
-	_, err := o.guard.ask(context.Background(), weir.Call{Op: weir.OpEach, Each: batch}, p, batchTime)
+	_, err := o.guard.ask(context.Background(), weir.Call{Op: weir.OpEach, Each: batch}, p, batchTime, o.guard.next)
 	sent = err == nil
 	for i, r := range batch.Results {
 		if r.Err == nil {
@@ -375,7 +375,7 @@ func (o *owed) squeeze(call weir.Call, cost uint64) {
 	q.Cost = 1
 	up := weir.Call{Op: weir.OpTakeUpTo, Most: int64(cost), Requests: []weir.Request{q}}
 	kept := uint64(0)
-	if a, err := o.guard.ask(context.Background(), up, passes, batchTime); err == nil {
+	if a, err := o.guard.ask(context.Background(), up, passes, batchTime, o.guard.next); err == nil {
 		kept = uint64(a.Times)
 	}
 	o.guard.counts.recorded.Add(kept)

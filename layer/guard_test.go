@@ -545,6 +545,54 @@ func TestReservationsOfTheEngineAreSettledWhenItIsBack(t *testing.T) {
 	})
 }
 
+// renewing is a remote engine that renews slots.
+type renewing struct{ *remote }
+
+func (r renewing) Renew(ctx context.Context, slots weir.Call) (held bool, err error) {
+	if _, err := r.do(ctx, weir.Call{Op: weir.OpPeek, Requests: slots.Requests}); err != nil {
+		return false, err
+	}
+	return r.memory.Renew(context.Background(), slots)
+}
+
+func TestRenewalsHaveTheDeadlineOfDecisions(t *testing.T) {
+	for _, punctual := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r, rule := newRemote(), mustRule(t, "r=concurrency 2 lease 1m")
+			r.punctual = punctual
+			g := guarded(t, renewing{r}, layer.GuardOptions{OnFailure: layer.Local})
+			slots := weir.Call{Requests: []weir.Request{rule.For("k", 1)}, Lease: 7}
+			taken := slots
+			taken.Op = weir.OpTake
+			if _, err := g.Do(t.Context(), taken); err != nil {
+				t.Fatal(err)
+			}
+			if held, err := g.Renew(t.Context(), slots); err != nil || !held {
+				t.Errorf("a renewal: got %v and %v, want the slots held", held, err)
+			}
+			r.slow.Store(int64(time.Second))
+			for i := range 8 {
+				began := time.Now()
+				held, err := g.Renew(t.Context(), slots)
+				if took := time.Since(began); held || !weir.Unavailable(err) || took > 15*time.Millisecond || i > 5 && took > 0 {
+					t.Errorf("renewal %d of an engine that is away: got %v and %v after %v, want an outage within 15 ms, and at once in the end", i, held, err, took)
+				}
+			}
+			r.slow.Store(0)
+			for range 3 {
+				time.Sleep(300 * time.Millisecond)
+				if held, err := g.Renew(t.Context(), slots); err != nil || !held {
+					t.Errorf("a renewal of an engine that is back: got %v and %v, want the slots held", held, err)
+				}
+			}
+			if _, err := g.Renew(t.Context(), weir.Call{Requests: slots.Requests, Lease: 8}); err != nil || g.Stats().Away {
+				t.Errorf("a renewal of slots that nobody holds: got %v, want no error, and the engine back", err)
+			}
+			g.Close()
+		})
+	}
+}
+
 func TestReservationsGivenHereAreSettledHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=concurrency 2")
