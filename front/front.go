@@ -168,12 +168,15 @@ func (f *Front[R, A]) takeNow(ctx context.Context, a *Ask[R, A]) error {
 			return err
 		}
 		a.Decision = answer.Decision
-		f.grant(a, answer.Reservation)
+		f.grant(a, answer.Reservation, a.Lease)
 		return nil
+	}
+	if a.settles { // by its lease, a Guard knows whether the engine or a policy has admitted what is settled
+		call.Lease = weir.NewLease()
 	}
 	answer, err := f.Engine.Do(ctx, call)
 	if a.Decision = answer.Decision; err == nil && a.settles {
-		f.grant(a, nil)
+		f.grant(a, nil, call.Lease)
 	}
 	return err
 }
@@ -184,14 +187,14 @@ func (f *Front[R, A]) takeInTurn(ctx context.Context, a *Ask[R, A]) error {
 		acquired, err := f.queue.Acquire(ctx, a.Requests...)
 		if err == nil {
 			a.Decision = acquired.Decision
-			f.grant(a, acquired)
+			f.grant(a, acquired, 0)
 		}
 		return err
 	}
 	d, err := f.queue.Wait(ctx, a.Requests...)
 	d.Delay = 0 // the queue has waited for it
 	if a.Decision = d; err == nil && a.settles {
-		f.grant(a, nil)
+		f.grant(a, nil, 0)
 	}
 	return err
 }
@@ -216,8 +219,8 @@ func (f *Front[R, A]) refuse(ctx context.Context, a *Ask[R, A], why error) error
 	return err
 }
 
-// grant keeps what was taken, until the request ends. The reservation has its slots, or is nil.
-func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation) {
+// grant keeps what was taken under a lease, until the request ends. The reservation has its slots, or is nil.
+func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation, lease uint64) {
 	if !a.Decision.Allowed {
 		return
 	}
@@ -231,7 +234,7 @@ func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation) {
 			units = append(units, rates.For(q.Key, q.Cost))
 		}
 	}
-	g.units = weir.Granted(f.Engine, time.Now(), a.Decision, nil, weir.Call{Requests: units})
+	g.units = weir.Granted(f.Engine, time.Now(), a.Decision, nil, weir.Call{Requests: units, Lease: lease})
 	a.Grant = g
 }
 

@@ -3,6 +3,7 @@ package httplimit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -41,6 +42,31 @@ func TestAnOutageFollowsThePolicyOfTheGuard(t *testing.T) {
 			t.Errorf("%s: observed %s, want %s", policy, got, want.results)
 		}
 	}
+}
+
+// What a request did not use comes back where it was taken: to the share of this process while the engine is away.
+func TestCostsOfAnOutageAreSettledHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, away := weir.NewMemory(weir.MemoryOptions{}), true
+		engine := remote(memory, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+			if away {
+				return weir.Answer{}, errors.New("connection refused")
+			}
+			return next(ctx, c)
+		})
+		rule := mustRule(t, "tokens=fixed window 100/366d")
+		h := wrap(t, httplimit.Options{Engine: engine, Guard: layer.GuardOptions{OnFailure: layer.Local}, Logger: slog.New(slog.DiscardHandler),
+			Rules: []httplimit.Rule{{Rule: rule, Key: httplimit.Everyone, Cost: func(*http.Request) int64 { return 50 },
+				After: func(*http.Request, httplimit.Answer, int64) int64 { return 1 }}}}, ok)
+		for i := range 20 {
+			wantStatus(t, fmt.Sprintf("request %d of an outage", i), get(h, alice), 200)
+		}
+		away = false
+		time.Sleep(2 * time.Second)
+		if d, err := memory.Peek(t.Context(), rule.For("all", 0)); err != nil || d.Remaining != 80 {
+			t.Errorf("the engine has %d left and %v, want 80 after 20 requests of one unit", d.Remaining, err)
+		}
+	})
 }
 
 // Middlewares with the engine of one program share its guard.
