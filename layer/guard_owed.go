@@ -301,17 +301,11 @@ func (o *owed) goOn() bool {
 	return o.working
 }
 
-// next removes the next batch from what is owed.
+// next removes the next batch from what is owed. Debts come first, because units of them may be given back.
 func (o *owed) next(now time.Time) (jobs []job) {
 	peers := int64(o.guard.local.number())
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.queue) > 0 && len(jobs) < batchOf {
-		if j := o.queue[0]; o.guard.lapsed(&j, now) {
-			jobs = append(jobs, j)
-		}
-		o.queue = o.queue[1:]
-	}
 	for name, d := range o.debts {
 		if len(jobs) >= batchOf {
 			break
@@ -320,6 +314,12 @@ func (o *owed) next(now time.Time) (jobs []job) {
 			jobs = append(jobs, job{call, now})
 		}
 		delete(o.debts, name)
+	}
+	for len(o.queue) > 0 && len(jobs) < batchOf {
+		if j := o.queue[0]; o.guard.lapsed(&j, now) {
+			jobs = append(jobs, j)
+		}
+		o.queue = o.queue[1:]
 	}
 	return jobs
 }

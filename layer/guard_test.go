@@ -396,6 +396,24 @@ func TestWhatWasGrantedLocallyIsRecorded(t *testing.T) {
 	}
 }
 
+func TestUnitsThatComeBackDuringAnOutageAreOwedNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, rule := newRemote(), mustRule(t, "r=fixed window 100/366d")
+		g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local})
+		r.fails.Store(true)
+		takes(t, g, 50, rule, "k")
+		if _, err := g.Return(t.Context(), rule.For("k", 30)); err != nil {
+			t.Error(err)
+		}
+		r.fails.Store(false)
+		time.Sleep(2 * time.Second)
+		if got := remaining(t, r.memory, rule, "k"); got != 80 {
+			t.Errorf("the engine has %d left after 50 takes and a return of 30, want 80", got)
+		}
+		g.Close()
+	})
+}
+
 // A process that joins or leaves during an outage changes the local rate, and not what was granted.
 func TestADebtIsTheSameAfterTheNumberOfPeersHasChanged(t *testing.T) {
 	for _, peers := range [][2]int{{1, 4}, {4, 1}} {
