@@ -3,7 +3,9 @@
 package sqltest
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -106,18 +108,35 @@ func MariaDB(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	testprocess.Require(t, "mariadbd", "mariadb-server-core")
 	s := &Server{Dir: folder(t), t: t}
-	data := filepath.Join(s.Dir, "data")
-	script := filepath.Join(s.Dir, "init.sql")
-	run(t, unprivileged("mkdir", data))
-	if err := os.WriteFile(script, []byte("CREATE DATABASE IF NOT EXISTS test;\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	run(t, unprivileged("mkdir", s.data()))
+	args := []string{"--no-defaults", "--datadir=" + s.data(), "--innodb-log-file-size=16M", "--innodb-buffer-pool-size=32M"}
+	bootstrap := unprivileged("mariadbd", append(args, "--bootstrap")...)
+	bootstrap.Stdin = systemTables(t)
+	run(t, bootstrap)
 	s.socket = filepath.Join(s.Dir, "socket")
-	args := append([]string{"--no-defaults", "--datadir=" + data, "--socket=" + s.socket, "--skip-networking", "--skip-grant-tables",
-		"--innodb-log-file-size=16M", "--innodb-buffer-pool-size=32M", "--init-file=" + script, "--pid-file=" + filepath.Join(s.Dir, "pid")}, settings...)
-	s.command = func() *exec.Cmd { return unprivileged("mariadbd", args...) }
+	args = append(args, "--socket="+s.socket, "--skip-networking", "--pid-file="+filepath.Join(s.Dir, "pid"))
+	s.command = func() *exec.Cmd { return unprivileged("mariadbd", append(args, settings...)...) }
 	s.Start()
 	return s
+}
+
+// systemTables returns the statements that make the tables of a new MariaDB server, such as those of permissions. The program
+// that runs them is in another package of Debian.
+func systemTables(t testing.TB) io.Reader {
+	t.Helper()
+	text := []byte("CREATE DATABASE test;\nCREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = NULL;\n")
+	for _, pattern := range []string{"/usr/share/m*/m*_system_tables.sql", "/usr/share/m*/m*_system_tables_data.sql"} {
+		found, _ := filepath.Glob(pattern)
+		if len(found) == 0 {
+			t.Fatalf("sqltest: no %s", pattern)
+		}
+		more, err := os.ReadFile(found[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, more...)
+	}
+	return bytes.NewReader(text)
 }
 
 // PgBouncer starts a pooler in transaction mode before a PostgreSQL server.

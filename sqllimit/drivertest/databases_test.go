@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -86,6 +87,10 @@ var databases = []database{
 	{"mattn", sqllimit.SQLite, func(t testing.TB) *sql.DB {
 		return openDB(t, "sqlite3", "file:"+t.TempDir()+"/weir.db?_busy_timeout=5000&_journal_mode=WAL&_synchronous=OFF")
 	}},
+}
+
+func databaseOf(name string) database {
+	return databases[slices.IndexFunc(databases, func(d database) bool { return d.name == name })]
 }
 
 func bouncer(t testing.TB) *sqltest.Server {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -157,7 +156,7 @@ func TestConnectionsThatAreCutAtRandomAreAccountedFor(t *testing.T) {
 			return cutDB(t, postgres(t), cuts), databases[0], -1
 		},
 		"mariadb": func(t *testing.T, cuts *cutter) (*sql.DB, database, int) {
-			return cutMariaDB(t, mariadb(t), cuts), databases[4], -1
+			return cutMariaDB(t, mariadb(t), cuts), databaseOf("mariadb"), -1
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +232,7 @@ func TestIdleConnectionsThatHaveEndedAreReplaced(t *testing.T) {
 		"pgx":     "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
 		"mariadb": "SELECT id FROM information_schema.processlist WHERE id <> connection_id() AND command = 'Sleep'",
 	} {
-		d := databases[slices.IndexFunc(databases, func(d database) bool { return d.name == name })]
+		d := databaseOf(name)
 		t.Run(name, func(t *testing.T) {
 			db, admin, told := d.open(t), d.open(t), &account{}
 			db.SetMaxIdleConns(8)

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,29 +13,67 @@ import (
 	"github.com/weirflow/weir/sqllimit"
 )
 
-// A role needs no more than the permissions that docs/howto/sql.md lists.
+// A user needs no more than the permissions that docs/howto/sql.md lists.
 func TestTheListedPermissionsSuffice(t *testing.T) {
-	admin, table := databases[0].open(t), newTable()
-	text, err := sqllimit.Schema(sqllimit.PostgreSQL, sqllimit.Options{Table: table})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, statement := range append(strings.Split(text, ";\n"), "CREATE ROLE limiter LOGIN", "GRANT SELECT, INSERT, UPDATE, DELETE ON "+table+" TO limiter") {
-		if _, err := admin.Exec(statement); err != nil {
-			t.Fatal(err)
+	for name, c := range map[string]struct {
+		create, grant string // %s is the table
+		open          func(t *testing.T) *sql.DB
+	}{
+		"pgx": {"CREATE ROLE limiter LOGIN", "GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO limiter",
+			func(t *testing.T) *sql.DB {
+				return openDB(t, "pgx", strings.Replace(postgres(t).URL(), "user=postgres", "user=limiter", 1))
+			}},
+		"mariadb": {"CREATE USER limiter@localhost", "GRANT SELECT, INSERT, UPDATE, DELETE ON test.%s TO limiter@localhost",
+			func(t *testing.T) *sql.DB { return openDB(t, "mysql", "limiter@unix("+mariadb(t).Socket()+")/test") }},
+	} {
+		d := databaseOf(name)
+		for _, conflicts := range []int{0, -1} {
+			t.Run(fmt.Sprint(name, conflicts), func(t *testing.T) {
+				admin, o := d.open(t), sqllimit.Options{Table: newTable(), Store: enginekit.StoreOptions{Rows: 1, Conflicts: conflicts}}
+				text, err := sqllimit.Schema(d.dialect, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = admin.Exec(c.create) // the user of the first round exists
+				for _, statement := range append(strings.Split(strings.TrimSpace(text), ";\n"), fmt.Sprintf(c.grant, o.Table)) {
+					if _, err := admin.Exec(strings.TrimSuffix(statement, ";")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				testPermissions(t, c.open(t), d.dialect, o)
+			})
 		}
 	}
-	db := openDB(t, "pgx", strings.Replace(postgres(t).URL(), "user=postgres", "user=limiter", 1))
-	e, err := sqllimit.Open(t.Context(), db, sqllimit.PostgreSQL, sqllimit.Options{Table: table, Store: enginekit.StoreOptions{Rows: 1}})
+}
+
+// testPermissions has an engine do all that it can. What it may not fails.
+func testPermissions(t *testing.T, db *sql.DB, d sqllimit.Dialect, o sqllimit.Options) {
+	if _, err := db.Exec("CREATE TABLE not_permitted (a int)"); d == sqllimit.MySQL && err == nil {
+		t.Error("the user may create tables")
+	}
+	e, err := sqllimit.Open(t.Context(), db, d, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerSecond(10)}, weir.Concurrency{Slots: 5, Lease: time.Second})
-	for i := range 100 { // some of them sweep
+	for i := range 100 {
 		r, err := e.Reserve(t.Context(), rule.For(fmt.Sprint(i), 1), rule.For("all", 0))
 		if err != nil || r.Cancel(t.Context()) != nil {
 			t.Fatal(err)
 		}
+	}
+	ended := []enginekit.Change{{Writes: []enginekit.Write{{Key: "\x00ended", New: 1, Ends: 1}}}}
+	if _, err := e.Store().Swap(t.Context(), 0, ended); err != nil || !ended[0].Done {
+		t.Fatal(ended, err)
+	}
+	if _, err := e.Store().(enginekit.Sweeper).Sweep(t.Context(), "", time.Now().UnixNano()); err != nil {
+		t.Error(err)
+	}
+	if rows, _, err := e.Store().Load(t.Context(), []string{"\x00ended"}); err != nil || rows[0].Version != 0 {
+		t.Errorf("an ended row: %+v (%v), want none", rows, err)
+	}
+	if err := e.Reset(t.Context(), rule.For("all", 0)); err != nil {
+		t.Error(err)
 	}
 }
 
