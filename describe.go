@@ -71,7 +71,7 @@ func Describe(l Limit) Description {
 	d.Reset = cmp.Or(d.Reset, d.Window)
 	d.CountsDenied = a.CountsDenied()
 	d.Held, d.Delays, d.Alone, d.Bookable = algorithm.Leases(a), algorithm.Delays(a), a.Solitary(), algorithm.Bookable(a)
-	d.Stateless, d.Planned, d.InRules = algorithm.Stateless(a), a.Planned(), refusalOf(l) == nil
+	d.Stateless, d.Planned, d.InRules = algorithm.Stateless(a), a.Planned(), refusalOf(l, a) == nil
 	if d.Waiting == nil {
 		d.Waiting = l
 	}

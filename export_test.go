@@ -118,7 +118,7 @@ func (k *kind) problems(texts []string) (problems []string) {
 		if err != nil || limit.kind().name != k.name && k.name != "" {
 			continue
 		}
-		if k.revive == nil && refusalOf(limit) == nil {
+		if k.revive == nil && refusalOf(limit, limit.algorithm(nanoseconds)) == nil {
 			bad("revive", "is missing, and rules hold the limit")
 		}
 	}

@@ -70,10 +70,11 @@ func (t *ticks) count(field string, d time.Duration) int64 {
 
 // algorithmIn compiles a limit that rules hold, with all times in ticks.
 func algorithmIn(l Limit, tick time.Duration) (algorithm.Algorithm, error) {
-	if _, err := compile(l); err != nil {
+	compiled, err := compile(l)
+	if err != nil {
 		return nil, err
 	}
-	if refusal := refusalOf(l); refusal != nil {
+	if refusal := refusalOf(l, compiled); refusal != nil {
 		return nil, refusal
 	}
 	t := ticks{tick: max(tick, 1), limit: l}
@@ -118,13 +119,13 @@ func (k *kind) inRules() bool { return k.revive != nil }
 
 const whyOneSubject = "cannot hold it: an idle key differs from a new one, so keys could never be evicted"
 
-// refusalOf returns the reason for which rules do not hold a valid limit, or nil.
-func refusalOf(l Limit) *LimitError {
+// refusalOf returns the reason for which rules do not hold a compiled limit, or nil.
+func refusalOf(l Limit, compiled algorithm.Algorithm) *LimitError {
 	if instead := l.kind().instead; instead != nil {
 		reason := fmt.Sprintf("cannot hold this dialect; the nearest limit is %s", instead(l))
 		return &LimitError{Limit: l.String(), Field: "rule", Code: CodeDialect, Reason: reason}
 	}
-	if algorithm.Restless(l.algorithm(nanoseconds)) {
+	if algorithm.Restless(compiled) {
 		return &LimitError{Limit: l.String(), Field: "rule", Code: CodeOneSubject, Reason: whyOneSubject}
 	}
 	return nil

@@ -22,8 +22,8 @@ type Options struct {
 	// is not held back. The limit holds for the instants before the jitter. If it must hold for the starts themselves
 	// (a gate, a log), use no jitter. Default: none.
 	Jitter time.Duration
-	// MaxKeys bounds the keys that a Keyed remembers, not counting idle ones. Further keys share states. A Limiter
-	// ignores it. Default, and for any value below 1: DefaultMaxKeys.
+	// MaxKeys bounds the keys that a Keyed remembers, not counting idle ones that it may evict. Further keys share states.
+	// A Limiter ignores it. Default, and for any value below 1: DefaultMaxKeys.
 	MaxKeys int
 	// Clock returns the time in nanoseconds since the Unix epoch, and is used unchanged: see MonotonicClock and
 	// CachedClock. Waiting callers sleep on the machine's clock for durations of this one. Default: as

@@ -54,7 +54,7 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 			problems = append(problems, err)
 			continue
 		}
-		if refusal := refusalOf(l); refusal != nil {
+		if refusal := refusalOf(l, compiled); refusal != nil {
 			problems = append(problems, refusal)
 		}
 		if len(limits) > 1 && compiled.Solitary() {

@@ -64,8 +64,7 @@ func (g *Guava) Take(s State, now, n int64) State {
 // Give shortens the wait of the next request by n permits. It does not restore stored permits, because a key must not
 // become better than fresh, and a fresh key has none.
 func (g *Guava) Give(s State, now, n int64) State {
-	s, micros := g.begun(s, now), floorMicros(now)
-	if s.B > micros {
+	if micros := floorMicros(now); s.C != untouched && s.B > micros {
 		s.B = max(subSat(s.B, toLong(float64(float64(n)*g.interval))), micros)
 	}
 	return s
