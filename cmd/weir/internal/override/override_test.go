@@ -259,6 +259,58 @@ func testEntriesReachEveryDaemon(t *testing.T, newTable func() *Table) {
 	}
 }
 
+// A Redis without persistence loses the entries at a restart, and a block must last until its time.
+func TestEntriesOutliveALossOfTheDataOfRedis(t *testing.T) {
+	server := redistest.Start(t)
+	open := func() *Table {
+		table, end, err := OpenRedis("redis://"+server.Addr, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(end)
+		return table
+	}
+	one, two, engine := open(), open(), weir.NewMemory(weir.MemoryOptions{})
+	set(t, one, engine, "a", "x", Block)
+	set(t, two, engine, "", "y*", "5/m")
+	secret, err := one.Secret(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	poll := func() {
+		for _, table := range []*Table{one, two} {
+			if err := table.refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	poll()
+	want := fmt.Sprint(one.Entries())
+	for range 2 {
+		server.Do("FLUSHALL")
+		poll() // which restores
+		poll()
+		if got, err := one.Secret(t.Context()); err != nil || string(got) != string(secret) {
+			t.Errorf("the secret is another one (%v)", err)
+		}
+		for name, table := range map[string]*Table{"first": one, "second": two, "later": open()} {
+			if got := fmt.Sprint(table.Entries()); got != want || strings.Count(got, "{") != 2 {
+				t.Errorf("after a loss the %s daemon has %s, want %s", name, got, want)
+			}
+		}
+		if got, err := open().Secret(t.Context()); err != nil || string(got) != string(secret) {
+			t.Errorf("a later daemon has another secret (%v)", err)
+		}
+	}
+	if _, err := two.Remove(t.Context(), "a", "x", false); err != nil {
+		t.Fatal(err)
+	}
+	poll()
+	if got := len(one.Entries()); got != 1 {
+		t.Errorf("%d entries are left after one of two was removed", got)
+	}
+}
+
 // Daemons that change entries of one database at the same time lose none.
 func TestChangesOfSeveralDaemonsAreAllKept(t *testing.T) {
 	newTable, engine := onDatabase(t), weir.NewMemory(weir.MemoryOptions{})

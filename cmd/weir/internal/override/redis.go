@@ -18,6 +18,8 @@ type redis struct {
 	client  rueidis.Client
 	key     string
 	version string // of the last load
+	known   []Entry
+	log     *slog.Logger
 }
 
 // versionField is the field of the number. Those of entries are JSON lists.
@@ -52,7 +54,7 @@ func OpenRedis(url string, log *slog.Logger) (t *Table, close func(), err error)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	t, err = open(ctx, &redis{client: client, key: cmp.Or(engine.Prefix, "weir") + ":overrides", version: "none"}, log)
+	t, err = open(ctx, &redis{client: client, key: cmp.Or(engine.Prefix, "weir") + ":overrides", version: "none", log: log}, log)
 	if err != nil {
 		log.Warn("overrides are not in force yet", "err", err)
 	}
@@ -64,8 +66,11 @@ func (r *redis) load(ctx context.Context) (entries []Entry, changed bool, err er
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return nil, false, &StoreError{err}
 	}
-	if version == r.version {
+	switch {
+	case version == r.version:
 		return nil, false, nil
+	case version == "" && len(r.known) > 0:
+		return nil, false, r.restore(ctx)
 	}
 	all, err := r.client.Do(ctx, r.client.B().Hgetall().Key(r.key).Build()).AsStrMap()
 	if err != nil {
@@ -87,12 +92,43 @@ func (r *redis) load(ctx context.Context) (entries []Entry, changed bool, err er
 			return nil, false, &StoreError{err}
 		}
 	}
-	r.version = all[versionField]
+	r.version, r.known = all[versionField], entries
 	return entries, true, nil
 }
 
+// restore keeps the entries of the last load again, because Redis has lost its data: a block lasts until its time.
+func (r *redis) restore(ctx context.Context) error {
+	set := r.client.B().Hset().Key(r.key).FieldValue()
+	for _, e := range r.known {
+		field, err := e.place().field()
+		if err != nil {
+			return err
+		}
+		content, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		set = set.FieldValue(field, string(content))
+	}
+	last, _ := strconv.ParseInt(r.version, 10, 64)                                            // our own number
+	grow := r.client.B().Hincrby().Key(r.key).Field(versionField).Increment(last + 1).Build() // to one that no daemon has seen
+	for _, result := range r.client.DoMulti(ctx, set.Build(), grow) {
+		if err := result.Error(); err != nil {
+			return &StoreError{err}
+		}
+	}
+	r.log.Warn("Redis had lost the overrides, and has them again", "overrides", len(r.known))
+	return nil // the next poll reads them, and the secret beside them
+}
+
+// field is the field of a place in the hash.
+func (p place) field() (string, error) {
+	field, err := json.Marshal([]any{p.rule, p.key, p.prefix})
+	return string(field), err
+}
+
 func (r *redis) put(ctx context.Context, at place, e *Entry) error {
-	field, err := json.Marshal([]any{at.rule, at.key, at.prefix})
+	field, err := at.field()
 	if err != nil {
 		return err
 	}
@@ -104,7 +140,7 @@ func (r *redis) put(ctx context.Context, at place, e *Entry) error {
 		}
 		value = string(content)
 	}
-	version, err := changeScript.Exec(ctx, r.client, []string{r.key}, []string{string(field), value, strconv.Itoa(MaxEntries)}).AsInt64()
+	version, err := changeScript.Exec(ctx, r.client, []string{r.key}, []string{field, value, strconv.Itoa(MaxEntries)}).AsInt64()
 	switch {
 	case err != nil:
 		return &StoreError{err}
