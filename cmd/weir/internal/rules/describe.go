@@ -200,12 +200,20 @@ type Explanation struct {
 	Steps  []Step `json:"rules"`
 }
 
+// overrider is an engine that gives keys other limits than those of their rules.
+type overrider interface {
+	Requests(requests []weir.Request) []weir.Request
+}
+
 // Explain says how a request is decided. The engine, if any, holds the states.
 func (c *Config) Explain(ctx context.Context, from Source, cost int64, engine weir.Engine) (Explanation, error) {
 	var o Outcome
 	c.Decide(from, cost, &o)
 	e := Explanation{Answer: o.sentence()}
 	requests := slices.Concat(o.Requests, o.Beside)
+	if over, ok := weir.Find[overrider](engine); ok {
+		requests = over.Requests(requests)
+	}
 	for _, r := range c.Matches(from) {
 		step := Step{Rule: r.Name, File: r.File, Line: r.Line, Fields: c.Describe(r)}
 		at := slices.IndexFunc(requests, func(q weir.Request) bool { return strings.TrimSuffix(q.Rule.Name(), shadowSuffix) == r.Name })
