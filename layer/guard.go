@@ -299,19 +299,20 @@ func ofRequest(err error) bool {
 	return err == nil || errors.Is(err, weir.ErrRequest) || errors.Is(err, weir.ErrLimit) || errors.Is(err, weir.ErrNoRoom)
 }
 
-// outcomeOf judges a call. A failure that the engine says is not one of its own bars no other call.
-func outcomeOf(call *weir.Call, err error) outcome {
+// outcomeOf judges a call, and returns the error that it judges by. A failure that the engine says is not one of its own bars
+// no other call.
+func outcomeOf(call *weir.Call, err error) (outcome, error) {
 	if err != nil {
-		return outcomeOfError(err)
+		return outcomeOfError(err), err
 	}
 	if call.Op == weir.OpEach {
 		for i := range call.Each.Results {
 			if err := call.Each.Results[i].Err; !ofRequest(err) {
-				return outcomeOfError(err)
+				return outcomeOfError(err), err
 			}
 		}
 	}
-	return success
+	return success, nil
 }
 
 func outcomeOfError(err error) outcome {
@@ -354,12 +355,12 @@ func (g *Guarded) ask(ctx context.Context, call weir.Call, p pass, within time.D
 	} else {
 		a, err = g.elsewhere(ctx, call, within, next)
 	}
-	o := outcomeOf(&call, err)
+	o, cause := outcomeOf(&call, err)
 	if hurried && o == failure && errors.Is(err, context.DeadlineExceeded) {
 		o = neither // the caller had too little time
 	}
 	if o != success || measured || p == probes {
-		g.note(o, err, measured, began)
+		g.note(o, cause, measured, began)
 	}
 	g.breaker.ended(p, o, g.changed)
 	return a, err

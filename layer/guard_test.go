@@ -800,3 +800,29 @@ func BenchmarkGuard(b *testing.B) {
 		})
 	}
 }
+
+// A call of many decisions fails in its results. They are the cause of an outage, too.
+func TestTheCauseOfAnOutageIsKnownFromDecisionsInOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := weir.EngineOf(func(_ context.Context, call weir.Call) (weir.Answer, error) {
+			for i := range call.Each.Results {
+				call.Each.Results[i].Err = errAway
+			}
+			return weir.Answer{}, nil
+		}, func(...*weir.Rule) error { return nil })
+		var cause error
+		g, err := layer.Guard(fails, layer.GuardOptions{Logger: slog.New(slog.DiscardHandler), OnChange: func(c layer.GuardChange) { cause = c.Cause }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		one := mustRule(t, "r=5/m").For("k", 1)
+		for range 5 {
+			_ = g.Each(t.Context(), []weir.Call{{Op: weir.OpTake, Requests: []weir.Request{one}}}, make([]weir.Result, 1))
+		}
+		synctest.Wait()
+		if !errors.Is(cause, errAway) {
+			t.Errorf("got the cause %v, want %v", cause, errAway)
+		}
+	})
+}
