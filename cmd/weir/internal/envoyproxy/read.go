@@ -51,8 +51,9 @@ func Parser(s Settings, stats *Stats) func(rules.Options, ...rules.File) (*rules
 			Options: o, problems: &problems, names: map[string]bool{}, first: map[string]string{},
 			config: &Config{Settings: s, domains: map[string]*level{}, stats: stats},
 		}
+		left := rules.NewSize()
 		for _, f := range files {
-			if root, ok := rules.ReadForeign(f, &problems); ok {
+			if root, ok := rules.ReadForeign(f, left, &problems); ok {
 				r.file(f.Name, root)
 			}
 		}

@@ -1,6 +1,7 @@
 package envoyproxy
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -36,6 +37,18 @@ func TestFilesWithErrorsSayWhereAndWhat(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot  %v\nwant %s", file, err, want)
 		}
+	}
+}
+
+// A file of two kilobytes may stand for a billion descriptors.
+func TestAliasesThatDoubleAreRefused(t *testing.T) {
+	text := "domain: d\ndescriptors:\n- &a0 {key: a0}\n"
+	for i := 1; i < 30; i++ {
+		text += fmt.Sprintf("- &a%d {key: a%d, descriptors: [*a%d, {key: z, descriptors: [*a%d]}]}\n", i, i, i-1, i-1)
+	}
+	_, err := Parser(Settings{}, &Stats{})(rules.Options{}, rules.File{Name: "f.yaml", Content: []byte(text)})
+	if err == nil || !strings.Contains(err.Error(), "brings the values of all files to more than 500000, with those that aliases repeat") {
+		t.Errorf("got %v, want an error", err)
 	}
 }
 

@@ -49,8 +49,9 @@ type draft struct {
 func Parse(o Options, files ...File) (*Config, error) {
 	var problems Problems
 	l := &loader{Options: o, config: &Config{Listen: map[string]string{}, names: map[string]*Rule{}}, problems: &problems, given: map[string]node{}, slots: map[string]int{}}
+	left := maxTokens
 	for _, f := range files {
-		if root, ok := open(f, &problems); ok {
+		if root, ok := open(f, &left, &problems); ok {
 			fileFields.read(root, "a rules file", l)
 		}
 	}

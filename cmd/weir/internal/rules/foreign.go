@@ -26,6 +26,7 @@ type Value struct {
 	n       node
 	anchors map[string]ast.Node
 	depth   int
+	left    *Size
 }
 
 // Entry is a field with its value.
@@ -38,13 +39,25 @@ type Entry struct {
 // maxForeign bounds values within values, so that an alias within its own anchor has an end.
 const maxForeign = 64
 
+// maxValues bounds the values of all files, because aliases may repeat them without end.
+const maxValues = 500_000
+
+// Size is what may still be read of the files of a configuration.
+type Size struct {
+	tokens int
+	values int // with those that aliases repeat
+}
+
+// NewSize returns the size of all files.
+func NewSize() *Size { return &Size{maxTokens, maxValues} }
+
 // ReadForeign parses a file of another format. It returns false, and has noted a problem, if the file is no YAML.
-func ReadForeign(f File, problems *Problems) (Value, bool) {
-	root, ok := open(f, problems)
+func ReadForeign(f File, left *Size, problems *Problems) (Value, bool) {
+	root, ok := open(f, &left.tokens, problems)
 	if !ok {
 		return Value{}, false
 	}
-	v := Value{n: root, anchors: map[string]ast.Node{}}
+	v := Value{n: root, anchors: map[string]ast.Node{}, left: left}
 	ast.Walk(v, root.Node)
 	return v.of(root.Node), true
 }
@@ -59,7 +72,8 @@ func (v Value) Visit(n ast.Node) ast.Visitor {
 
 // of returns a value within v.
 func (v Value) of(n ast.Node) Value {
-	w := Value{node{n, v.n.doc, v.n.where}, v.anchors, v.depth + 1}
+	w := Value{node{n, v.n.doc, v.n.where}, v.anchors, v.depth + 1, v.left}
+	w.left.values--
 	for range maxForeign {
 		switch a := w.n.Node.(type) {
 		case *ast.AnchorNode:
@@ -77,10 +91,22 @@ func (v Value) of(n ast.Node) Value {
 	return w
 }
 
+// opens reports whether the values within the value may be read. It notes a problem if not.
+func (v Value) opens() bool {
+	switch {
+	case v.depth > maxForeign:
+		v.n.fail("is nested too deeply")
+	case v.left.values < 0:
+		v.n.fail("brings the values of all files to more than %d, with those that aliases repeat", maxValues)
+	default:
+		return true
+	}
+	return false
+}
+
 // Fields returns the fields of a mapping. It notes a problem, and returns false, for any other value.
 func (v Value) Fields(want string) (fields []Entry, ok bool) {
-	if v.depth > maxForeign {
-		v.n.fail("is nested too deeply")
+	if !v.opens() {
 		return nil, false
 	}
 	members, ok := v.n.members(want)
@@ -92,11 +118,11 @@ func (v Value) Fields(want string) (fields []Entry, ok bool) {
 
 // List returns the values of a list. It notes a problem for any other value, except for an empty one.
 func (v Value) List(want string) (values []Value) {
-	if v.IsEmpty() {
+	if v.IsEmpty() || !v.opens() {
 		return nil
 	}
 	list, ok := v.n.Node.(*ast.SequenceNode)
-	if !ok || v.depth > maxForeign {
+	if !ok {
 		v.n.unlike(want)
 		return nil
 	}

@@ -2,23 +2,28 @@ package rules
 
 import (
 	"fmt"
+	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/scanner"
 	"github.com/goccy/go-yaml/token"
 )
 
-// The bounds of the structure of a file. Deeper structures take the parser quadratic time.
+// The bounds of the structure of files. Deeper and wider structures take the parser quadratic time, or all stack.
 const (
-	maxFlow   = 16  // brackets within brackets
-	maxIndent = 100 // columns
-	maxDashes = 8   // in a line
+	maxFlow   = 16        // brackets within brackets
+	maxIndent = 100       // columns
+	maxDashes = 8         // in a line
+	maxFields = 10_000    // of a block
+	maxLine   = 1 << 20   // bytes, because a line is read at once
+	maxTokens = 1_000_000 // of all files
 )
 
 // document is a file while it is read.
@@ -38,17 +43,23 @@ type node struct {
 // lineEnds makes the lines of all systems those that the parser counts.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// open parses a file. It returns false, and has noted a problem, if the file is no YAML.
-func open(f File, problems *Problems) (root node, ok bool) {
+// open parses a file of up to so many tokens, and takes them off. It returns false, and has noted a problem, if the file is no YAML.
+func open(f File, left *int, problems *Problems) (root node, ok bool) {
 	d := &document{name: f.Name, problems: problems}
 	if !utf8.Valid(f.Content) {
 		return node{}, d.fail("is not text in UTF-8")
 	}
 	content := lineEnds.Replace(strings.TrimPrefix(string(f.Content), "\ufeff"))
 	d.lines = strings.Split(content, "\n")
-	tokens := lexer.Tokenize(content)
-	if deep := tooDeep(tokens); deep != nil {
-		d.failAt(deep, "", "is nested too deeply", "")
+	if at := slices.IndexFunc(d.lines, func(line string) bool { return len(line) > maxLine }); at >= 0 {
+		return node{}, d.fail(fmt.Sprintf("has %d bytes in line %d, want at most %d", len(d.lines[at]), at+1, maxLine))
+	}
+	tokens := tokenize(content, *left)
+	if *left -= len(tokens); *left < 0 {
+		return node{}, d.fail(fmt.Sprintf("brings the words and signs of all files to more than %d", maxTokens))
+	}
+	if bad, why := tooMuch(tokens); bad != nil {
+		d.failAt(bad, "", why, "")
 		return node{}, false
 	}
 	parsed, err := parse(tokens)
@@ -81,14 +92,31 @@ func parse(tokens token.Tokens) (file *ast.File, err error) {
 	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 }
 
-// tooDeep returns the token at which a structure becomes too deep, or nil.
-func tooDeep(tokens token.Tokens) *token.Token {
+// tokenize returns the tokens of a text, and stops beyond a number of them.
+func tokenize(text string, most int) (tokens token.Tokens) {
+	var s scanner.Scanner
+	for s.Init(text); len(tokens) <= most; {
+		some, err := s.Scan()
+		if err == io.EOF { // other errors are tokens, which the parser explains
+			break
+		}
+		tokens.Add(some...)
+	}
+	return tokens
+}
+
+// tooMuch returns the token at which a structure becomes too deep or too wide, and which of these, or nil.
+func tooMuch(tokens token.Tokens) (at *token.Token, why string) {
 	flow, line, dashes := 0, 0, 0
+	var open []block
 	for _, t := range tokens {
 		if t.Position.Line != line {
 			line, dashes = t.Position.Line, 0
 			if flow == 0 && t.Position.Column > maxIndent {
-				return t
+				return t, tooDeep
+			}
+			if flow == 0 && t.Type != token.CommentType {
+				open = begin(open, t)
 			}
 		}
 		switch t.Type {
@@ -100,10 +128,34 @@ func tooDeep(tokens token.Tokens) *token.Token {
 			dashes++
 		}
 		if flow > maxFlow || dashes > maxDashes {
-			return t
+			return t, tooDeep
+		}
+		if n := len(open); n > 0 && open[n-1].fields > maxFields {
+			return t, fmt.Sprintf("is field %d of a block, want at most %d", maxFields+1, maxFields)
 		}
 	}
-	return nil
+	return nil, ""
+}
+
+const tooDeep = "is nested too deeply"
+
+// block is the fields so far that begin at a column.
+type block struct{ column, fields int }
+
+// begin counts the field at the beginning of a line, and ends the blocks further right. Items of a list are no fields.
+func begin(open []block, t *token.Token) []block {
+	column := t.Position.Column
+	for len(open) > 0 && open[len(open)-1].column > column {
+		open = open[:len(open)-1]
+	}
+	if t.Type == token.SequenceEntryType {
+		return open
+	}
+	if len(open) == 0 || open[len(open)-1].column < column {
+		open = append(open, block{column: column})
+	}
+	open[len(open)-1].fields++
+	return open
 }
 
 // fail notes a problem of the whole file. It returns false.

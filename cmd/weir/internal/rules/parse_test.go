@@ -44,3 +44,24 @@ func TestEveryFaultOfAFileIsExplained(t *testing.T) {
 		}
 	}
 }
+
+// A file of some megabytes must not take all memory or all stack, which no program outlives.
+func TestFilesThatAreTooMuchForTheParserAreRefused(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"fields": {strings.Repeat("x: 1\n", maxFields+1), "is field 10001 of a block, want at most 10000"},
+		"words":  {"rules:\n" + strings.Repeat("- a\n", maxTokens/2), "brings the words and signs of all files to more than 1000000"},
+		"a line": {"rules: [" + strings.Repeat("a,", maxLine/2) + "]", "has 1048585 bytes in line 1, want at most 1048576"},
+	} {
+		_, err := Parse(Options{}, File{"weir.yaml", []byte(c.text)})
+		if problems, ok := err.(Problems); !ok || len(problems) != 1 || !strings.Contains(problems[0].String(), c.want) {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
+	}
+	most := "rules:\n- {name: r, match: any, key: client, limit: 5/m}\n- name: q\n  match: any\n  key: path\n  limit: 5/m\n  keys:\n"
+	for i := range maxFields {
+		most += "    /" + weirCost(int64(i+1)) + ": 6/m\n"
+	}
+	if _, err := Parse(Options{}, File{"weir.yaml", []byte(strings.Repeat("# a comment\n", 2*maxFields) + most)}); err != nil {
+		t.Errorf("%d limits of keys: %v", maxFields, err)
+	}
+}

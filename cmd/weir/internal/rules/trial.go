@@ -156,7 +156,8 @@ func Try(name string) ([]Trial, error) {
 		return nil, problems
 	}
 	var content trials
-	root, ok := open(files[0], &problems)
+	left := maxTokens
+	root, ok := open(files[0], &left, &problems)
 	if ok {
 		given := trialFileFields.read(root, "a file of tests", &content)
 		for _, field := range []string{"rules", "tests"} {
