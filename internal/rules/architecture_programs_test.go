@@ -16,6 +16,7 @@ var programRules = map[string]packageRule{
 	"examples/from/resilience4j": {testImports: reasons{".": "it shows limits"}},
 	"examples/from/tokio":        {testImports: reasons{".": "it shows limits"}},
 	"examples/from/uber":         {testImports: reasons{".": "it shows limits"}},
+	"examples/from/xtimerate":    {testImports: reasons{".": "it shows limits"}},
 	"examples/worker": {
 		imports: reasons{
 			".":          "the vendor's terms",

@@ -14,6 +14,30 @@ import (
 
 var at = time.Unix(1_700_000_000, 0)
 
+func TestATokenBucketAdmitsWhatXTimeRateAdmits(t *testing.T) {
+	theirs := rate.NewLimiter(10, 3)
+	ours, err := weir.New(weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 0))
+	admitted := 0
+	for now, ask := at, 0; ask < 10_000; ask++ {
+		now = now.Add(time.Duration(random.Int64N(int64(300 * time.Millisecond))))
+		n := 1 + random.Int64N(4)
+		got, want := ours.AllowAt(now, n), theirs.AllowN(now, int(n))
+		if got != want {
+			t.Fatalf("ask %d: %d units: got %v, want %v", ask, n, got, want)
+		}
+		if got {
+			admitted++
+		}
+	}
+	if admitted < 1000 || admitted > 9000 {
+		t.Errorf("%d of 10000 admitted: it proves nothing", admitted)
+	}
+}
+
 func TestXTimeRateCreditsTheSameTimeAgainWhenTimeRunsBack(t *testing.T) {
 	lim := rate.NewLimiter(1, 10)
 	if !lim.AllowN(at, 10) || lim.AllowN(at, 1) {
