@@ -31,6 +31,7 @@ const maxOverrides = 1024
 
 // overrides are the rules of limits that calls bring themselves.
 type overrides struct {
+	check func(rules ...*weir.Rule) error // of the engine
 	mu    sync.RWMutex
 	rules map[override]*ruled
 }
@@ -61,7 +62,7 @@ func (o *overrides) of(l *envoy.RateLimitDescriptor_RateLimitOverride) (*ruled, 
 	if known != nil {
 		return known, nil
 	}
-	made, err := k.rule()
+	made, err := k.rule(o.check)
 	if err != nil {
 		return nil, err
 	}
@@ -77,22 +78,28 @@ func (o *overrides) of(l *envoy.RateLimitDescriptor_RateLimitOverride) (*ruled, 
 }
 
 // rule makes the rules of a limit: a token bucket, and the window of envoyproxy/ratelimit.
-func (k override) rule() (*ruled, error) {
+func (k override) rule(check func(...*weir.Rule) error) (*ruled, error) {
 	rate := weir.Rate{Count: int64(k.count), Period: unitPeriods[k.unit]}
 	limit := weir.Limit(weir.TokenBucket{Rate: rate, Burst: rate.Count})
 	if k.count == 0 {
 		limit = weir.DenyAll{}
 	}
 	bucket, err := weir.NewRule(overrideRule, limit)
+	if err == nil {
+		err = check(bucket)
+	}
 	if err != nil {
 		return nil, err
 	}
 	window, err := envoyproxy.Window(overrideRule, max(rate.Count, 1), rate.Period)
+	if err == nil {
+		err = check(window)
+	}
 	if err != nil {
 		return nil, err
 	}
 	beyond, err := envoyproxy.Window(overrideRule, rate.Count+1, rate.Period)
-	if err != nil { // the largest limit
+	if err != nil || check(beyond) != nil { // the largest limit
 		beyond = window
 	}
 	return &ruled{bucket, newShown(bucket), &envoyproxy.Limit{

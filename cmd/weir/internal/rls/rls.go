@@ -76,6 +76,7 @@ func New(o Options) *Server {
 		o.Stats = &envoyproxy.Stats{}
 	}
 	s := &Server{Options: o}
+	s.overrides.check = o.Engine.Check
 	s.Use(o.Config)
 	return s
 }

@@ -231,6 +231,34 @@ func TestAnEngineThatCannotDecideIsUnavailable(t *testing.T) {
 	}
 }
 
+// A call must not make the daemon think that its engine has failed.
+func TestALimitInACallThatTheEngineCannotHoldIsNoFailure(t *testing.T) {
+	for _, file := range []string{shop, "{domain: shop, descriptors: [{key: path, rate_limit: {unit: day, requests_per_unit: 100}}]}"} {
+		asks := func(o *Options) {
+			o.Engine = weir.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
+				t.Error("the engine was asked")
+				return weir.Answer{}, nil
+			}, func(rules ...*weir.Rule) error {
+				if weir.Describe(rules[0].Limits()[0]).Capacity > 1_000_000_000 { // as Redis does
+					return errors.New("the burst is above 1000000000")
+				}
+				return nil
+			})
+			o.Failed = func(err error) { t.Errorf("the engine is said to have failed: %v", err) }
+		}
+		s, _ := newServer(t, shop, asks)
+		if file != shop {
+			s, _ = newCompat(t, file, nil)
+			asks(&s.Options)
+			s = New(s.Options)
+		}
+		_, err := s.ShouldRateLimit(t.Context(), asked(t, callOf(entries("path=/api/x"), entries("path=/api/x", `"limit":{"requestsPerUnit":4000000000,"unit":"HOUR"}`))))
+		if want := "rls: limit: the burst is above 1000000000"; status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != want {
+			t.Errorf("got %v, want InvalidArgument: %s", err, want)
+		}
+	}
+}
+
 func TestAPanicOfTheEngineEndsItsCallAlone(t *testing.T) {
 	s, _ := newServer(t, shop, func(o *Options) {
 		o.Engine = weir.Wrap(o.Engine, func(context.Context, weir.Call, weir.Next) (weir.Answer, error) { panic("broken") })
