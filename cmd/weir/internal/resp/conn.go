@@ -32,8 +32,10 @@ type conn struct {
 	tls    *tls.ConnectionState // nil without encryption
 	who    *door.Identity       // by the tokens that were in force when the commands at hand arrived
 	began  time.Time
-	three  bool // the client has chosen RESP3
-	closes bool // after the answers
+	half   time.Time // when the command began that has not fully arrived; zero without one
+	large  bool      // that command is counted among the large ones
+	three  bool      // the client has chosen RESP3
+	closes bool      // after the answers
 
 	// The batch: calls that have no answer yet.
 	requests []weir.Request
@@ -49,6 +51,7 @@ func newConn(s *Server, accepted net.Conn) *conn {
 // serve answers until the client leaves, errs in the protocol, or is silent for too long.
 func (c *conn) serve() {
 	defer c.server.remove(c)
+	defer func() { _ = c.await(0) }()
 	defer func() { _ = c.net.Close() }()
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -94,13 +97,11 @@ func (c *conn) commands(need *int) error {
 	for !c.closes {
 		args, n, more, err := decode(c.in, c.args[:0])
 		c.args = args[:0]
-		switch *need = more; {
-		case err != nil:
+		if *need = more; err != nil {
 			return err
-		case more > usualSpace && c.stranger():
-			return protocolError(fmt.Sprintf("a command before AUTH has more than %d bytes", usualSpace))
-		case n == 0:
-			return nil
+		}
+		if err := c.await(more); err != nil || n == 0 {
+			return err
 		}
 		if len(args) > 0 {
 			c.command(args)
@@ -111,6 +112,27 @@ func (c *conn) commands(need *int) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// await prepares for the rest of a command that has not fully arrived and needs so many bytes, or notes that one has.
+func (c *conn) await(need int) error {
+	if c.large && need <= usualSpace {
+		c.server.large.Add(-1)
+	}
+	c.large = c.large && need > usualSpace
+	switch {
+	case need == 0:
+		c.half = time.Time{}
+	case need <= usualSpace || c.large:
+	case c.stranger():
+		return protocolError(fmt.Sprintf("a command before AUTH has more than %d bytes", usualSpace))
+	case c.server.large.Add(1) > mostLarge:
+		c.server.large.Add(-1)
+		return protocolError("too many large commands are being read; ask again")
+	default:
+		c.large = true
 	}
 	return nil
 }
@@ -247,7 +269,7 @@ func (c *conn) makeRoom(need int) {
 // arrives reads while a command waits. It cancels when the client leaves. What the client sends meanwhile stays for later;
 // once there is no room for it, the departure of the client is noticed after the wait only.
 func (c *conn) arrives(cancel context.CancelFunc) (end func()) {
-	c.makeRoom(len(c.in) + 1)
+	c.makeRoom(len(c.in))
 	done := make(chan int)
 	go func() {
 		held := len(c.in)

@@ -108,12 +108,8 @@ func TestAStrangerHasLittleMemoryAndTime(t *testing.T) {
 		token, form := door.NewToken()
 		known, _ := keys(t, "shop "+form+" take")
 		d := start(t, func(o *Options) { o.Door = &door.Port{Keys: known} })
-		large := []string{"WEIR.PEEK"}
-		for range 5 {
-			large = append(large, "day", strings.Repeat("k", maxBulk), "1")
-		}
 		c := d.dial(t)
-		go func() { _, _ = io.WriteString(c.conn, encoded(large...)) }()
+		go func() { _, _ = io.WriteString(c.conn, largePeek()) }()
 		if got, next := c.answer(), c.answer(); got != "-ERR Protocol error: a command before AUTH has more than 16384 bytes" || next != "EOF" {
 			t.Errorf("a large command got %s, then %s", got, next)
 		}
@@ -128,8 +124,73 @@ func TestAStrangerHasLittleMemoryAndTime(t *testing.T) {
 		c = d.dial(t)
 		_ = c.do("AUTH", token)
 		time.Sleep(2 * strangerTimeout)
-		if got := c.do(large...); !strings.HasPrefix(got, "1 100 ") {
+		c.send(largePeek())
+		if got := c.answer(); !strings.HasPrefix(got, "1 100 ") {
 			t.Errorf("after AUTH, a large command got %s", got)
+		}
+	})
+}
+
+// largePeek is a command of more than usualSpace.
+func largePeek() string {
+	words := []string{"WEIR.PEEK"}
+	for range 5 {
+		words = append(words, "day", strings.Repeat("k", maxBulk), "1")
+	}
+	return encoded(words...)
+}
+
+func TestFewLargeCommandsAreInMemoryAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, text := start(t, nil), largePeek()
+		var held [mostLarge]*client
+		for i := range held {
+			held[i] = d.dial(t)
+			held[i].send(text[:usualSpace])
+		}
+		synctest.Wait()
+		late := d.dial(t)
+		go func() { _, _ = io.WriteString(late.conn, text) }()
+		if got, next := late.answer(), late.answer(); got != "-ERR Protocol error: too many large commands are being read; ask again" || next != "EOF" {
+			t.Errorf("one large command too many got %s, then %s", got, next)
+		}
+		if got := d.dial(t).do("PING"); got != "+PONG" {
+			t.Errorf("a small command beside large ones got %s", got)
+		}
+		held[0].send(text[usualSpace:])
+		if got := held[0].answer(); !strings.HasPrefix(got, "1 100 ") {
+			t.Errorf("a large command got %s", got)
+		}
+		_ = held[1].conn.Close()
+		synctest.Wait()
+		for range 2 {
+			c := d.dial(t)
+			go func() { _, _ = io.WriteString(c.conn, text) }()
+			if got := c.answer(); !strings.HasPrefix(got, "1 100 ") {
+				t.Errorf("in a place that is free, a large command got %s", got)
+			}
+		}
+	})
+}
+
+func TestACommandArrivesWithinItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, nil).dial(t)
+		time.Sleep(idleTimeout / 2)
+		if got := c.do("PING"); got != "+PONG" {
+			t.Fatal(got)
+		}
+		began := time.Now()
+		go func() {
+			for _, octet := range []byte(largePeek()) {
+				if _, err := c.conn.Write([]byte{octet}); err != nil {
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		}()
+		if got := c.answer(); got != "EOF" || time.Since(began) != commandTimeout {
+			t.Errorf("a command that comes drop by drop got %s after %v, want EOF after %v", got, time.Since(began), commandTimeout)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -45,17 +46,22 @@ type Options struct {
 // The bounds of one connection.
 const (
 	idleTimeout      = 10 * time.Minute
+	commandTimeout   = 30 * time.Second // for the whole of a command, once it has begun
 	strangerTimeout  = 10 * time.Second // to show a token
 	writeTimeout     = 30 * time.Second
 	handshakeTimeout = 5 * time.Second
 	acceptGap        = time.Second // after a connection that was not accepted, as without a free file
 )
 
+// mostLarge bounds the commands above usualSpace that have not fully arrived.
+const mostLarge = 64
+
 // Server answers on one listener.
 type Server struct {
 	Options
 	limits limits
 	texts  texts
+	large  atomic.Int32    // commands that are large and have not fully arrived
 	ctx    context.Context // ends with Shutdown
 	stop   context.CancelFunc
 
@@ -153,7 +159,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // wantsMore gives a connection the time to send another command.
 func (s *Server) wantsMore(c *conn) error {
-	until := time.Now().Add(idleTimeout)
+	now := time.Now()
+	until := now.Add(idleTimeout)
+	if len(c.in) > 0 {
+		if c.half.IsZero() {
+			c.half = now
+		}
+		until = c.half.Add(commandTimeout)
+	}
 	if c.stranger() {
 		until = c.began.Add(strangerTimeout)
 	}
