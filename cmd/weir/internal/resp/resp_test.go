@@ -518,6 +518,23 @@ func TestIntegersAreThoseOfRedis(t *testing.T) {
 	}
 }
 
+func TestManyKnownKeysNeedLittleMemory(t *testing.T) {
+	texts, most := &texts{}, 10_000
+	keys := make([][]byte, most)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "user:%d", i)
+	}
+	if made := testing.AllocsPerRun(10, func() { // after a first run
+		for _, key := range keys {
+			if got := texts.text(key); got != string(key) {
+				t.Fatalf("got %q for %q", got, key)
+			}
+		}
+	}); made > float64(most)/10 {
+		t.Errorf("%d keys that came before made %v objects, want at most a tenth", most, made)
+	}
+}
+
 func TestAKnownKeyNeedsNoMemory(t *testing.T) {
 	d := start(t, nil)
 	c := newConn(d.Server, nil)

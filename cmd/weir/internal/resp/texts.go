@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// texts keeps keys that came before, so that a busy key needs no memory at its next command.
+// texts keeps keys that came before, so that a busy key needs no memory at its next command. Keys share pairs of places.
 type texts struct {
-	kept [1 << 14]atomic.Pointer[string]
+	kept [1 << 15][2]atomic.Pointer[string] // the newer one first
 }
 
 // maxText bounds the bytes of a key that is kept.
@@ -20,11 +20,13 @@ func (t *texts) text(b []byte) string {
 	if len(b) > maxText {
 		return string(b)
 	}
-	at := &t.kept[maphash.Bytes(seed, b)%uint64(len(t.kept))]
-	if known := at.Load(); known != nil && *known == string(b) {
-		return *known
+	pair := &t.kept[maphash.Bytes(seed, b)%uint64(len(t.kept))]
+	for i := range pair {
+		if known := pair[i].Load(); known != nil && *known == string(b) {
+			return *known
+		}
 	}
 	s := string(b)
-	at.Store(&s)
+	pair[1].Store(pair[0].Swap(&s))
 	return s
 }
