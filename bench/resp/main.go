@@ -1,7 +1,8 @@
-// Program resp measures weir serve --resp beside a loop that answers without deciding, and beside a Redis that runs a script for
-// each decision.
+// Program resp measures what weir serve answers to clients of other protocols: to Redis clients beside a loop that answers without
+// deciding and a Redis that runs a script for each decision (this file), to Envoy beside an echo (envoy.go), and batches over HTTP
+// (http.go).
 //
-//	go run ./bench/resp          a minute; writes bench/RESP.md
+//	go run ./bench/resp          three minutes; writes bench/RESP.md
 //	go run ./bench/resp -quick   a trial; prints figures that mean nothing
 package main
 
@@ -30,25 +31,33 @@ const (
 	connections = 8
 	keys        = 10_000
 	loopFlag    = "-answer-only" // starts the loop instead of the bench
+	echoFlag    = "-echo-only"   // starts the echo instead
 	figure      = "commands a second"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == loopFlag {
-		fmt.Fprintln(os.Stderr, loop())
+	others := map[string]func() error{loopFlag: loop, echoFlag: echo}
+	if len(os.Args) > 1 && others[os.Args[1]] != nil {
+		fmt.Fprintln(os.Stderr, others[os.Args[1]]())
 		os.Exit(1)
 	}
 	bench.Main()
 }
 
 var bench = &measure.Bench{
-	Program: "bench/resp", Title: "Redis clients", Report: "bench/RESP.md", Reps: 10, Window: time.Second,
-	About: fmt.Sprintf(`%d connections ask a server of another process on the same two cores, each for %d keys at random. Every command is
+	Program: "bench/resp", Title: "Clients of other protocols", Report: "bench/RESP.md", Reps: 10, Window: time.Second,
+	About: fmt.Sprintf(`Redis clients: %d connections ask a server of another process on the same two cores, each for %d keys at random. Every command is
 admitted, and every answer is five integers that say so. The loop reads commands and answers the same five integers without
-a decision. Redis runs the generic cell rate algorithm in a script of four calls.`, connections, keys),
+a decision. Redis runs the generic cell rate algorithm in a script of four calls.
+
+Envoy: callers share %d connections and wait for each answer. The echo is a bare grpc-go server that answers with a message of the same
+form. The CPU time is that of the server's process, and includes that of Redis where the daemon keeps its states there. On another
+machine, beside such an echo and with 128 callers, envoyproxy/ratelimit (b8d893f) with its Redis took %.2f times the CPU time of the
+echo, and gubernator (3182244) at its defaults %.2f times. The targets take a third and %.1f times less of these.`,
+		connections, keys, channels, envoyproxyOverEcho, gubernatorOverEcho, 2.5),
 	Setup:   setup,
 	Rows:    rows,
-	Columns: []measure.Column{{Figure: figure, Format: "%.0f", More: true}},
+	Columns: []measure.Column{{Figure: figure, Format: "%.0f", More: true}, {Figure: serverCPU, Format: "%.2f"}, {Figure: median, Format: "%.0f"}},
 	Targets: targets,
 }
 
@@ -68,24 +77,34 @@ func targets([]measure.Row) []measure.Target {
 		return measure.Target{Name: fmt.Sprintf("%s over %s, %s", ours, other, group(pipeline)), Figure: figure, Format: "%.2f ×", Bound: bound, AtLeast: true, More: true,
 			Cases: []measure.Case{{Row: ours + ", " + group(pipeline), Over: []string{other + ", " + group(pipeline)}}}}
 	}
-	return []measure.Target{over(weirServe, bareLoop, 1, 0.7), over(weirServe, bareLoop, 16, 0.7), over(weirServe, redisGCRA, 16, 4)}
+	return append([]measure.Target{over(weirServe, bareLoop, 1, 0.7), over(weirServe, bareLoop, 16, 0.7), over(weirServe, redisGCRA, 16, 4)}, envoyTargets()...)
 }
 
 func rows(o *measure.Options) (list []measure.Row, err error) {
-	addresses := strings.Fields(o.Place)
+	at := placed(o.Place)
 	for _, pipeline := range []int{1, 16} {
 		for i, name := range servers {
-			c := &clients{address: addresses[i], pipeline: pipeline, command: throttle}
+			of := []string{"resp", "loop", "redis"}[i]
+			c := &clients{address: at[of], used: usage{pid: at[of+"-pid"]}, pipeline: pipeline, command: throttle}
 			if name == redisGCRA {
-				c.command, c.script = evaluate, script
+				c.command, c.script, c.used.redis = evaluate, script, at[of]
 			}
 			list = append(list, measure.Row{Group: group(pipeline), Line: name, Measure: c.measure})
 		}
 	}
-	return list, nil
+	return append(append(list, envoyRows(at)...), batchRow(at)), nil
 }
 
-// setup starts the servers, and returns their addresses.
+// placed reads a place: what is where, in pairs.
+func placed(place string) map[string]string {
+	at, words := map[string]string{}, strings.Fields(place)
+	for i := 0; i+1 < len(words); i += 2 {
+		at[words[i]] = words[i+1]
+	}
+	return at
+}
+
+// setup starts the servers, and returns their addresses and processes.
 func setup(ctx context.Context) (place string, end func(), err error) {
 	folder, err := os.MkdirTemp("", "weir-resp-")
 	if err != nil {
@@ -107,49 +126,67 @@ func setup(ctx context.Context) (place string, end func(), err error) {
 	if output, err := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/weir").CombinedOutput(); err != nil {
 		return "", nil, fmt.Errorf("go build: %w\n%s", err, output)
 	}
-	for _, server := range []*exec.Cmd{
-		exec.Command(program, "serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--admin", "unix:"+filepath.Join(folder, "admin.sock")),
-		exec.Command(os.Args[0], loopFlag),
+	redis, stop, err := localredis.Start("save ''")
+	if err != nil {
+		return "", nil, err
+	}
+	ends, place = append(ends, stop), "redis "+redis
+	config := filepath.Join(folder, "weir.yaml")
+	if err := os.WriteFile(config, []byte(rules), 0o600); err != nil {
+		return "", nil, err
+	}
+	daemon := func(name string, flags ...string) *exec.Cmd {
+		return exec.Command(program, append([]string{"serve", "--http", "127.0.0.1:0", "--config", config, "--admin", "unix:" + filepath.Join(folder, name)}, flags...)...)
+	}
+	for _, s := range []struct {
+		server *exec.Cmd
+		last   string // line of what it prints
+		names  map[string]string
+	}{
+		{daemon("a", "--resp", "127.0.0.1:0", "--grpc", "127.0.0.1:0"), "try", map[string]string{"resp": "resp", "grpc": "weir", "weir": "http"}},
+		{daemon("b", "--grpc", "127.0.0.1:0", "--engine", "redis://"+redis, "--deadline", "5s"), "try", map[string]string{"grpc": "shared"}},
+		{exec.Command(os.Args[0], loopFlag), "resp", map[string]string{"resp": "loop"}},
+		{exec.Command(os.Args[0], echoFlag), "grpc", map[string]string{"grpc": "echo"}},
 	} {
-		address, stop, err := begin(server)
+		found, stop, err := begin(s.server, s.last)
 		if err != nil {
 			return "", nil, err
 		}
 		ends = append(ends, stop)
-		place += address + " "
+		for line, name := range s.names {
+			place += fmt.Sprintf(" %s %s %s-pid %d", name, found[line], name, s.server.Process.Pid)
+		}
 	}
-	address, stop, err := localredis.Start("save ''")
-	if err != nil {
-		return "", nil, err
-	}
-	ends = append(ends, stop)
-	return place + address, end, nil
+	return place, end, nil
 }
 
-// begin starts a server that prints "resp on ADDRESS".
-func begin(server *exec.Cmd) (address string, stop func(), err error) {
+// begin starts a server and reads where it listens from lines like "resp on ADDRESS", up to the last one.
+func begin(server *exec.Cmd, last string) (found map[string]string, stop func(), err error) {
 	out, err := server.StdoutPipe()
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	if err := server.Start(); err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	stop = func() { _ = server.Process.Kill(); _ = server.Wait() }
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if at, ok := strings.CutPrefix(lines.Text(), "resp on "); ok {
+	found = map[string]string{}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		found[strings.TrimSuffix(words[0], ":")] = words[len(words)-1]
+		if strings.HasPrefix(words[0], last) {
 			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return at, stop, nil
+			return found, stop, nil
 		}
 	}
 	stop()
-	return "", nil, fmt.Errorf("%s: it did not say where it listens", server.Path)
+	return nil, nil, fmt.Errorf("%s: it did not say where it listens", server.Path)
 }
 
 // clients ask one server.
 type clients struct {
 	address  string
+	used     usage
 	pipeline int
 	command  func(key string) []string
 	script   string // that command runs
@@ -180,6 +217,10 @@ func (c *clients) measure(ctx context.Context, o *measure.Options) (measure.Figu
 	var asked atomic.Int64
 	var all sync.WaitGroup
 	failed := make(chan error, connections)
+	before, err := c.used.read()
+	if err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	for i := range connections {
 		all.Go(func() {
@@ -196,7 +237,10 @@ func (c *clients) measure(ctx context.Context, o *measure.Options) (measure.Figu
 		return nil, err
 	default:
 	}
-	return measure.Figures{figure: float64(asked.Load()) / time.Since(began).Seconds()}, nil
+	took := time.Since(began)
+	after, err := c.used.read()
+	n := float64(asked.Load())
+	return measure.Figures{figure: n / took.Seconds(), serverCPU: (after - before) / n}, err
 }
 
 // ask sends batches over one connection, and checks every answer.

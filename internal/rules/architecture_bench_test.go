@@ -103,7 +103,18 @@ var benchRules = map[string]packageRule{
 			"limittest":          "an engine over go-redis passes it",
 		},
 	},
-	"bench/resp":    {imports: reasons{"bench/internal/measure": "its runner", "bench/internal/localredis": "a real server beside it", "bench/internal/workload": "keys"}},
+	"bench/resp": {
+		imports: reasons{
+			"bench/internal/measure":    "its runner",
+			"bench/internal/localredis": "a real server beside it",
+			"bench/internal/workload":   "keys",
+			"github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3": "it asks like Envoy",
+			"github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3":           "it asks like Envoy",
+			"google.golang.org/grpc":                            "it asks like Envoy",
+			"google.golang.org/grpc/credentials/insecure":       "connections on the loopback interface",
+			"google.golang.org/protobuf/types/known/durationpb": "durations in answers of an echo",
+		},
+	},
 	"bench/scaling": {},
 	"bench/replay":  {imports: reasons{"bench/internal/measure": "its runner"}},
 	"bench/waiting": {

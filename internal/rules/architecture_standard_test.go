@@ -127,6 +127,7 @@ var forbidden = []struct {
 		"httplimit/httplimittest":      "it sends requests to handlers under test",
 		"bench/hostile":                "it asks daemons over HTTP",
 		"bench/middleware":             "it compares HTTP middlewares",
+		"bench/resp":                   "it asks a daemon over HTTP",
 		"cmd/weir/internal/rules":      "rules match addresses and networks",
 		"cmd/weir/internal/door":       "it looks at requests",
 		"cmd/weir/internal/resp":       "it serves connections",
