@@ -81,6 +81,9 @@ var databases = []database{
 		return openDB(t, "postgres", bouncer(t).URL()+" binary_parameters=yes")
 	}},
 	{"mariadb", sqllimit.MySQL, func(t testing.TB) *sql.DB { return openDB(t, "mysql", "root@unix("+mariadb(t).Socket()+")/test") }},
+	{"mariadb interpolated", sqllimit.MySQL, func(t testing.TB) *sql.DB { // as the daemon has it
+		return openDB(t, "mysql", "root@unix("+mariadb(t).Socket()+")/test?interpolateParams=true")
+	}},
 	{"modernc", sqllimit.SQLite, func(t testing.TB) *sql.DB {
 		return openDB(t, "sqlite", "file:"+t.TempDir()+"/weir.db?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
 	}},

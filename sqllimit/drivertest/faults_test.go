@@ -189,12 +189,26 @@ func TestConnectionsThatAreCutAtRandomAreAccountedFor(t *testing.T) {
 
 // The server is killed under load and starts again. What callers were told was counted, and all end.
 func TestAKilledServerLosesNothingThatItAnswered(t *testing.T) {
-	s, told := sqltest.PostgreSQL(t), &account{}
-	rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(1_000_000)})
-	q := rule.For("k", 1)
-	open := func() *sqllimit.Engine {
-		return openEngine(t, openDB(t, "pgx", s.URL()), sqllimit.PostgreSQL, sqllimit.Options{})
+	for name, start := range map[string]func(t *testing.T) (*sqltest.Server, string){
+		"pgx": func(t *testing.T) (*sqltest.Server, string) { s := sqltest.PostgreSQL(t); return s, s.URL() },
+		"mysql": func(t *testing.T) (*sqltest.Server, string) {
+			s := sqltest.MariaDB(t)
+			return s, "root@unix(" + s.Socket() + ")/test"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, source := start(t)
+			dialect := sqllimit.PostgreSQL
+			if name == "mysql" {
+				dialect = sqllimit.MySQL
+			}
+			testKilledServer(t, s, func() *sqllimit.Engine { return openEngine(t, openDB(t, name, source), dialect, sqllimit.Options{}) })
+		})
 	}
+}
+
+func testKilledServer(t *testing.T, s *sqltest.Server, open func() *sqllimit.Engine) {
+	told, q := &account{}, mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(1_000_000)}).For("k", 1)
 	var all sync.WaitGroup
 	var end atomic.Bool
 	for range 2 {
@@ -283,42 +297,79 @@ func certain(t *testing.T, err error, text string) {
 }
 
 func TestAReadOnlyServerCountsNothing(t *testing.T) {
-	table, rule := newTable(), mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)})
-	openEngine(t, databases[0].open(t), sqllimit.PostgreSQL, sqllimit.Options{Table: table})
-	db := openDB(t, "pgx", postgres(t).URL()+" default_transaction_read_only=on")
-	e, err := sqllimit.Open(t.Context(), db, sqllimit.PostgreSQL, sqllimit.Options{Table: table})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = e.Take(t.Context(), rule.For("k", 1))
-	certain(t, err, "25006")
-	if d, err := e.Peek(t.Context(), rule.For("k", 1)); err != nil || !d.Allowed {
-		t.Errorf("a peek: %+v and %v, want an answer", d, err)
+	file := "file:" + t.TempDir() + "/weir.db"
+	for name, c := range map[string]struct {
+		open  func() (admin, db *sql.DB)
+		state string
+	}{
+		"pgx": {func() (admin, db *sql.DB) {
+			return openDB(t, "pgx", postgres(t).URL()), openDB(t, "pgx", postgres(t).URL()+" default_transaction_read_only=on")
+		}, "25006"},
+		"mariadb": {func() (admin, db *sql.DB) {
+			source := "root@unix(" + mariadb(t).Socket() + ")/test"
+			return openDB(t, "mysql", source), openDB(t, "mysql", source+"?tx_read_only=1")
+		}, "25006"},
+		"modernc": {func() (admin, db *sql.DB) { return openDB(t, "sqlite", file), openDB(t, "sqlite", file+"?mode=ro") }, "readonly"},
+		"mattn":   {func() (admin, db *sql.DB) { return openDB(t, "sqlite3", file), openDB(t, "sqlite3", file+"?mode=ro") }, "readonly"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			admin, db := c.open()
+			table, rule, d := newTable(), mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)}), databaseOf(name).dialect
+			openEngine(t, admin, d, sqllimit.Options{Table: table})
+			e, err := sqllimit.Open(t.Context(), db, d, sqllimit.Options{Table: table})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = e.Take(t.Context(), rule.For("k", 1))
+			certain(t, err, c.state)
+			if d, err := e.Peek(t.Context(), rule.For("k", 1)); err != nil || !d.Allowed {
+				t.Errorf("a peek: %+v and %v, want an answer", d, err)
+			}
+		})
 	}
 }
 
+// A statement that takes too long on the server has counted nothing. With a function that knows no states, nobody can tell.
 func TestAStatementTimeoutCountsNothing(t *testing.T) {
-	table, rule := newTable(), mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)})
-	other := databases[0].open(t)
-	e := openEngine(t, openDB(t, "pgx", postgres(t).URL()+" statement_timeout=100"), sqllimit.PostgreSQL, sqllimit.Options{Table: table})
-	told := &account{}
-	if err := told.take(e, rule.For("k", 1)); err != nil {
-		t.Fatal(err)
+	for name, c := range map[string]struct {
+		driver, source string
+		state          string
+		function       func(error) string
+		locks          int
+	}{
+		"pgx":                  {"pgx", postgres(t).URL() + " statement_timeout=100", "57014", nil, 0},
+		"pgx, locks":           {"pgx", postgres(t).URL() + " statement_timeout=100", "57014", nil, -1},
+		"pgx, without a state": {"pgx", postgres(t).URL() + " statement_timeout=100", "", func(error) string { return "" }, 0},
+		"mariadb":              {"mysql", "root@unix(" + mariadb(t).Socket() + ")/test?max_statement_time=0.1", "70100", nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind, _, _ := strings.Cut(name, ",")
+			d, table, told := databaseOf(kind), newTable(), &account{}
+			q, other := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)}).For("k", 1), d.open(t)
+			e := openEngine(t, openDB(t, c.driver, c.source), d.dialect, sqllimit.Options{Table: table, SQLState: c.function, Store: enginekit.StoreOptions{Conflicts: c.locks}})
+			if err := told.take(e, q); err != nil {
+				t.Fatal(err)
+			}
+			tx, err := other.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec("UPDATE " + table + " SET ends = ends"); err != nil {
+				t.Fatal(err)
+			}
+			err = told.take(e, q)
+			if c.function == nil {
+				certain(t, err, c.state)
+			} else if weir.WasCounted(err) != weir.CountedUnknown {
+				t.Errorf("got %v, want an error that may have counted", err)
+			}
+			_ = tx.Rollback()
+			if err := told.take(e, q); err != nil {
+				t.Error(err)
+			}
+			told.holds(t, e, 10, q)
+		})
 	}
-	tx, err := other.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec("SELECT FROM " + table + " FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
-	_, err = e.Take(t.Context(), rule.For("k", 1))
-	certain(t, err, "57014")
-	_ = tx.Rollback()
-	if err := told.take(e, rule.For("k", 1)); err != nil {
-		t.Error(err)
-	}
-	told.holds(t, e, 10, rule.For("k", 1))
 }
 
 func TestSerializationFailuresAreRepeated(t *testing.T) {

@@ -129,6 +129,29 @@ func TestAnUnloggedTableIsForPostgreSQLAlone(t *testing.T) {
 	}
 }
 
+// Updates stay in their page and touch no index, because no index has a column that a decision changes.
+func TestDecisionsChangeNoIndexOfPostgreSQL(t *testing.T) {
+	db, table := databases[0].open(t), newTable()
+	db.SetMaxOpenConns(1) // which also has the statistics
+	e := openEngine(t, db, sqllimit.PostgreSQL, sqllimit.Options{Table: table})
+	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 1000}, weir.SlidingLog{Rate: weir.PerDay(1000)})
+	for i := range 400 {
+		if _, err := e.Take(t.Context(), rule.For(fmt.Sprint(i%20), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Exec("SELECT pg_stat_force_next_flush()"); err != nil {
+		t.Fatal(err)
+	}
+	var updates, within int
+	if err := db.QueryRow("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = $1", table).Scan(&updates, &within); err != nil {
+		t.Fatal(err)
+	}
+	if updates != 380 || within < updates*9/10 {
+		t.Errorf("%d of %d updates changed no index, want nearly all of 380", within, updates)
+	}
+}
+
 // Long keys are cut, and none passes for another.
 func TestLongKeysHaveRowsOfTheirOwn(t *testing.T) {
 	everyDatabase(t, func(t *testing.T, d database) {
