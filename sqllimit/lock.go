@@ -59,7 +59,7 @@ var errEmptied = errors.New("the table is empty")
 
 // restore inserts the first row again.
 func (t *table) restore(ctx context.Context) error {
-	_, err := t.db.ExecContext(ctx, t.schema[len(t.schema)-1])
+	_, err := t.db.ExecContext(ctx, t.firstRow(len(t.versions)))
 	return err
 }
 

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
-// schemaVersion is the version of the table that this package reads and writes. The row without a name has it, so that
-// every process can tell. A later version of the package brings the statements that lead to its own.
-const schemaVersion = 1
+// The row without a name has the version of the table, so that every process can tell. This package reads and writes the
+// last of table.versions.
 
 // Schema returns the statements that create the table of an engine with these options, to be run by someone who may.
 func Schema(d Dialect, o Options) (string, error) {
@@ -17,48 +17,78 @@ func Schema(d Dialect, o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return strings.Join(t.schema, ";\n") + ";\n", nil
+	return strings.Join(slices.Concat(t.versions...), ";\n") + ";\n", nil
 }
 
-func (t *table) statements(unlogged bool) []string {
+// versionsOf returns the statements that lead to each version of the table from the one before. The first ones create it.
+// MySQL commits each statement, so it can be run again after a failure.
+func (t *table) versionsOf(unlogged bool) [][]string {
 	d, create := t.dialect, "CREATE TABLE IF NOT EXISTS "
 	if unlogged {
 		create = "CREATE UNLOGGED TABLE IF NOT EXISTS "
 	}
-	return []string{
-		create + t.name + " (" + d.columns + ")" + d.options,
-		fmt.Sprintf("%s%s (name, version, state, ends) VALUES (%s, %d, %s, %d)%s", d.ignore, t.name, d.empty, schemaVersion, d.empty, int64(math.MaxInt64), d.keep),
+	return [][]string{
+		{create + t.name + " (" + d.columns + ")" + d.options, t.firstRow(1)},
 	}
 }
 
-// open checks the version of the table, and creates the table if it may.
+// firstRow returns the statement that inserts the row without a name.
+func (t *table) firstRow(version int) string {
+	d := t.dialect
+	return fmt.Sprintf("%s%s (name, version, state, ends) VALUES (%s, %d, %s, %d)%s", d.ignore, t.name, d.empty, version, d.empty, int64(math.MaxInt64), d.keep)
+}
+
+// open checks the version of the table. It creates and migrates the table if it may.
 func (t *table) open(ctx context.Context, create bool) error {
+	last := int64(len(t.versions))
 	version, err := t.version(ctx)
-	for try := 0; create && (err != nil || version == 0) && try < 3; try++ { // another process may create it at the same time
-		var failed error
-		for _, statement := range t.schema {
-			if _, err := t.db.ExecContext(ctx, statement); err != nil {
-				failed = err
-			}
-		}
-		if version, err = t.version(ctx); err != nil && failed != nil {
+	for try := int64(0); create && (err != nil || version < last) && try < last+2; try++ { // another process may do the same
+		failed := t.migrate(ctx, version)
+		if version, err = t.version(ctx); failed != nil && (err != nil || version < last) {
 			err = failed
 		}
 	}
 	switch {
 	case err != nil:
 		return t.fails(err, false)
-	case version != schemaVersion:
-		return fmt.Errorf("table %s has version %d, not %d; Schema returns the statements that create it", t.name, version, schemaVersion)
+	case version < last:
+		return fmt.Errorf("table %s has version %d, not %d; Options.Create migrates it", t.name, version, last)
+	case version > last:
+		return fmt.Errorf("table %s has version %d, not %d; a later version of this package has migrated it", t.name, version, last)
 	}
 	return nil
 }
 
-// version returns the version of the table, or 0 if its first row is missing.
+// version returns the version of the table. A table without rows is like one that this process has had open.
 func (t *table) version(ctx context.Context) (version int64, err error) {
 	rows, _, err := t.Load(ctx, []string{""})
 	if err != nil {
 		return 0, err
 	}
 	return rows[0].Version, nil
+}
+
+// migrate leads the table from a version to the next one, unless another process has done so. Version 0 is no table.
+func (t *table) migrate(ctx context.Context, from int64) error {
+	c, err := t.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	statements := t.versions[from]
+	if from > 0 {
+		rows, _, _, err := t.read(ctx, c, []string{""}, t.dialect.lock)
+		if err != nil || rows[0].Version != from {
+			t.rollback(c)
+			return err
+		}
+		statements = append(slices.Clone(statements), fmt.Sprintf("UPDATE %s SET version = %d WHERE name = %s", t.name, from+1, t.dialect.empty))
+	}
+	for _, statement := range append(slices.Clone(statements), "COMMIT") {
+		if _, err := c.ExecContext(ctx, statement); err != nil {
+			t.rollback(c)
+			return err
+		}
+	}
+	return nil
 }

@@ -31,7 +31,8 @@ type Options struct {
 	// Table is the name of the table, perhaps with a schema, such as limits.weir. It has ASCII letters, digits and
 	// underscores. Default: weir.
 	Table string
-	// Create makes Open create the table if it is missing. Otherwise run the statements of [Schema].
+	// Create makes Open create the table if it is missing, and migrate one of an earlier version of this package. Otherwise
+	// run the statements of [Schema].
 	Create bool
 	// Unlogged makes Create an unlogged table: decisions cost less, but a crash of the server empties the table, and a
 	// replica does not have it. Only PostgreSQL has such tables.
@@ -69,7 +70,8 @@ type table struct {
 	dialect *dialect
 	name    string // quoted
 	state   func(error) string
-	schema  []string // the statements that create it
+
+	versions [][]string // the statements that lead to each version
 
 	swapText, oneText string // on PostgreSQL, the statements that swap
 }
@@ -101,7 +103,7 @@ func newTable(db *sql.DB, d Dialect, o Options) (*table, error) {
 	if t.state == nil {
 		t.state = stateOf
 	}
-	t.schema = t.statements(o.Unlogged)
+	t.versions = t.versionsOf(o.Unlogged)
 	if d == PostgreSQL {
 		fill := strings.NewReplacer("TABLE_", t.name, "CLOCK_", t.dialect.clock)
 		t.swapText, t.oneText = fill.Replace(swapStatement), fill.Replace(oneStatement)
