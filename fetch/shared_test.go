@@ -118,7 +118,13 @@ func TestCrawlersOfOtherNamesShareNothing(t *testing.T) {
 func TestAnInterruptedCrawlerReleasesTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, map[string]http.Handler{"a.example": free(hello)})
-		n.dialing = func(string) time.Duration { return 20 * time.Second }
+		var quick atomic.Bool
+		n.dialing = func(string) time.Duration {
+			if quick.Load() {
+				return 0
+			}
+			return 20 * time.Second
+		}
 		engine := weir.NewMemory(weir.MemoryOptions{})
 		ctx, interrupt := context.WithTimeout(t.Context(), 5*time.Second)
 		defer interrupt()
@@ -126,7 +132,7 @@ func TestAnInterruptedCrawlerReleasesTheHost(t *testing.T) {
 		if err := fetch.Run(ctx, fetch.URLs("http://a.example/"), o); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Run: %v, want the end of its context", err)
 		}
-		n.dialing = func(string) time.Duration { return 0 }
+		quick.Store(true)
 		began := time.Now()
 		if err := fetch.Run(t.Context(), fetch.URLs("http://a.example/"), o); err != nil {
 			t.Error(err)
