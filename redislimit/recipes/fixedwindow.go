@@ -3,7 +3,6 @@ package recipes
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -15,6 +14,7 @@ import (
 type FixedWindow struct {
 	Client rueidis.Client
 	Window time.Duration
+	Name   Naming           // default: keys that no other recipe has
 	Now    func() time.Time // default: time.Now
 }
 
@@ -46,6 +46,5 @@ func (r FixedWindow) Fetch(ctx context.Context, key Key) (used int64, err error)
 }
 
 func (r FixedWindow) key(key Key) string {
-	window := now(r.Now).UnixNano() / int64(r.Window)
-	return key.name("fixed", r.Window) + ":" + strconv.FormatInt(window, 10)
+	return r.Name.counter(key, "fixed", r.Window, now(r.Now).UnixNano()/int64(r.Window))
 }

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -21,22 +22,23 @@ type Log struct {
 	// Weigh gives entries a cost: the use is then their sum, and every call reads all entries of the window. Without
 	// it entries are counted, and every cost must be 1. Entries always store their cost.
 	Weigh bool
-	Now   func() time.Time // default: time.Now
+	// Unit is that of the scores: a microsecond, a millisecond or a second. Window has whole units. Default: a
+	// microsecond.
+	Unit time.Duration
+	Name Naming           // default: keys that no other recipe has
+	Now  func() time.Time // default: time.Now
 }
 
 // Record counts the cost and returns the use in the last Window, including the cost.
 func (r Log) Record(ctx context.Context, key Key, cost int64) (used int64, err error) {
-	if err := checked("log", r.Window, cost); err != nil {
+	if err := r.checked(cost); err != nil {
 		return 0, err
 	}
-	if cost != 1 && !r.Weigh {
-		return 0, fmt.Errorf("recipes: log: cost %d is not 1, and Weigh is false", cost)
-	}
 	at := now(r.Now)
-	name, b := key.name("log", r.Window), r.Client.B()
+	name, b := r.Name.log(key, r.Window), r.Client.B()
 	commands := []rueidis.Completed{
 		b.Zremrangebyscore().Key(name).Min("-inf").Max(r.ended(at)).Build(),
-		b.Zadd().Key(name).ScoreMember().ScoreMember(float64(at.UnixMicro()), member(cost)).Build(),
+		b.Zadd().Key(name).ScoreMember().ScoreMember(float64(r.score(at)), member(cost)).Build(),
 		b.Zcard().Key(name).Build(),
 		b.Pexpire().Key(name).Milliseconds(milliseconds(r.Window)).Build(),
 	}
@@ -55,10 +57,10 @@ func (r Log) Record(ctx context.Context, key Key, cost int64) (used int64, err e
 
 // Fetch returns the use in the last Window.
 func (r Log) Fetch(ctx context.Context, key Key) (used int64, err error) {
-	if err := checked("log", r.Window, 1); err != nil {
+	if err := r.checked(1); err != nil {
 		return 0, err
 	}
-	name, b, after := key.name("log", r.Window), r.Client.B(), "("+r.ended(now(r.Now))
+	name, b, after := r.Name.log(key, r.Window), r.Client.B(), "("+r.ended(now(r.Now))
 	if !r.Weigh {
 		used, err = r.Client.Do(ctx, b.Zcount().Key(name).Min(after).Max("+inf").Build()).AsInt64()
 	} else {
@@ -74,10 +76,30 @@ func (r Log) Fetch(ctx context.Context, key Key) (used int64, err error) {
 	return used, nil
 }
 
-// ended returns the newest score that no longer counts. Scores are microseconds, which a float64 holds exactly until
-// the year 2255.
+// checked returns an error for what is out of bounds.
+func (r Log) checked(cost int64) error {
+	if err := checked("log", r.Window, cost); err != nil {
+		return err
+	}
+	switch unit := r.unit(); {
+	case unit != time.Microsecond && unit != time.Millisecond && unit != time.Second:
+		return fmt.Errorf("recipes: log: unit %v is not 1µs, 1ms or 1s", unit)
+	case r.Window%unit != 0:
+		return fmt.Errorf("recipes: log: window %v has no whole units of %v", r.Window, unit)
+	case cost != 1 && !r.Weigh:
+		return fmt.Errorf("recipes: log: cost %d is not 1, and Weigh is false", cost)
+	}
+	return nil
+}
+
+func (r Log) unit() time.Duration { return cmp.Or(r.Unit, time.Microsecond) }
+
+// score returns the time as a score. A float64 holds microseconds exactly until the year 2255.
+func (r Log) score(at time.Time) int64 { return at.UnixNano() / int64(r.unit()) }
+
+// ended returns the newest score that no longer counts.
 func (r Log) ended(at time.Time) string {
-	return strconv.FormatInt(at.UnixMicro()-r.Window.Microseconds(), 10)
+	return strconv.FormatInt(r.score(at)-int64(r.Window/r.unit()), 10)
 }
 
 // Members must be unique, since equal members replace each other. A member has a text unique to the process and a
@@ -91,17 +113,17 @@ func member(cost int64) string {
 	return process + "-" + strconv.FormatUint(entries.Add(1), 36) + "/" + strconv.FormatInt(cost, 10)
 }
 
-// sum returns the total cost of the members.
+// sum returns the total cost of the members. Those of other programs have the cost 1.
 func sum(members rueidis.RedisMessage) (total int64, err error) {
 	list, err := members.AsStrSlice()
 	if err != nil {
 		return 0, err
 	}
 	for _, text := range list {
-		_, cost, _ := strings.Cut(text, "/")
+		_, cost, ours := strings.Cut(text, "/")
 		n, err := strconv.ParseInt(cost, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("entry %q has no cost", text)
+		if !ours || err != nil {
+			n = 1
 		}
 		total += n
 	}

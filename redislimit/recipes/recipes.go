@@ -1,5 +1,6 @@
 // Package recipes has the three usual ways to count in Redis, for programs that need nothing more: [FixedWindow],
-// [Log] and [TwoWindows]. Each takes the caller's client and needs no script.
+// [Log] and [TwoWindows]. [Rolling] is a log with a limit and a least gap. Each takes the caller's client and needs no
+// script. A [Naming] lets a program share its keys with others that have such a recipe.
 //
 // Record counts a cost and returns the use in the window, including the cost. Fetch returns the use and writes
 // nothing. The caller compares it with the limit:
@@ -8,7 +9,7 @@
 //
 // Such a caller also counts the requests that it refuses, and a caller that calls Fetch first can be overtaken
 // between the two calls. The engine of package redislimit avoids both, because it decides where it counts;
-// docs/howto/redis-recipes.md compares them.
+// docs/howto/redis-recipes.md compares them, and docs/from/redis-recipes.md shows how to replace recipes of one's own.
 //
 // The time is the caller's. If the clocks of callers differ, their windows differ by as much.
 package recipes

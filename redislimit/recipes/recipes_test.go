@@ -252,6 +252,8 @@ func TestWhatIsOutOfBoundsIsAnError(t *testing.T) {
 		{FixedWindow{Client: client, Window: time.Second}, 0, "recipes: fixed window: cost 0 is not 1 to 1000000000"},
 		{TwoWindows{Client: client, Window: time.Second}, MaxCost + 1, "recipes: two windows: cost 1000000001 is not 1 to 1000000000"},
 		{Log{Client: client, Window: time.Second}, 2, "recipes: log: cost 2 is not 1, and Weigh is false"},
+		{Log{Client: client, Window: time.Second, Unit: time.Minute}, 1, "recipes: log: unit 1m0s is not 1µs, 1ms or 1s"},
+		{Log{Client: client, Window: 1500 * time.Millisecond, Unit: time.Second}, 1, "recipes: log: window 1.5s has no whole units of 1s"},
 	}
 	for _, tt := range tests {
 		if _, err := tt.c.Record(t.Context(), alice, tt.cost); err == nil || err.Error() != tt.want {

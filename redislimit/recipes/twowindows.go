@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -17,6 +16,7 @@ type TwoWindows struct {
 	Client   rueidis.Client
 	Window   time.Duration
 	Rounding Rounding         // of the previous window's part; default: RoundUp
+	Name     Naming           // default: keys that no other recipe has
 	Now      func() time.Time // default: time.Now
 }
 
@@ -49,7 +49,7 @@ func (r TwoWindows) Record(ctx context.Context, key Key, cost int64) (used int64
 	if err != nil {
 		return 0, err
 	}
-	return r.used(counts, at), nil
+	return r.Count(counts.current, counts.before, at), nil
 }
 
 // Fetch returns the use in the last Window.
@@ -59,7 +59,7 @@ func (r TwoWindows) Fetch(ctx context.Context, key Key) (used int64, err error) 
 	if err != nil {
 		return 0, err
 	}
-	return r.used(counts, at), nil
+	return r.Count(counts.current, counts.before, at), nil
 }
 
 // Weighted returns the use in the last Window before any rounding, and writes nothing.
@@ -69,7 +69,7 @@ func (r TwoWindows) Weighted(ctx context.Context, key Key) (used float64, err er
 	if err != nil {
 		return 0, err
 	}
-	return float64(counts.current) + float64(counts.before)*float64(r.left(at))/float64(r.Window), nil
+	return float64(counts.current) + float64(max(counts.before, 0))*float64(r.left(at))/float64(r.Window), nil
 }
 
 func (r TwoWindows) checked(cost int64) error {
@@ -96,9 +96,8 @@ func (r TwoWindows) fetch(ctx context.Context, key Key, at time.Time) (counts, e
 
 // keys returns the keys of the current window and the previous one.
 func (r TwoWindows) keys(key Key, at time.Time) (current, before string) {
-	window := at.UnixNano() / int64(r.Window)
-	name := key.name("two", r.Window) + ":"
-	return name + strconv.FormatInt(window, 10), name + strconv.FormatInt(window-1, 10)
+	number := at.UnixNano() / int64(r.Window)
+	return r.Name.counter(key, "two", r.Window, number), r.Name.counter(key, "two", r.Window, number-1)
 }
 
 // countsOf reads the counts of both windows. A missing count is 0.
@@ -111,12 +110,13 @@ func countsOf(current, before rueidis.RedisMessage) (counts, error) {
 		}
 		units[i] = count
 	}
-	return counts{units[0], max(units[1], 0)}, nil
+	return counts{units[0], units[1]}, nil
 }
 
-// used weighs the counts.
-func (r TwoWindows) used(c counts, at time.Time) int64 {
-	return c.current + r.Rounding.share(c.before, r.left(at), int64(r.Window))
+// Count returns the use in the last Window at an instant by the counts of the window that has it and of the one before: what
+// Record and Fetch return for them. The window has to be within the bounds.
+func (r TwoWindows) Count(current, before int64, at time.Time) int64 {
+	return current + r.Rounding.share(max(before, 0), r.left(at), int64(r.Window))
 }
 
 // left returns how much of the previous window the last Window covers.
