@@ -17,6 +17,18 @@ var programRules = map[string]packageRule{
 	"examples/from/tokio":        {testImports: reasons{".": "it shows limits"}},
 	"examples/from/uber":         {testImports: reasons{".": "it shows limits"}},
 	"examples/from/xtimerate":    {testImports: reasons{".": "it shows limits"}},
+	"examples/from/gubernator":   {testImports: reasons{".": "it shows limits"}},
+	"examples/from/nginx":        {testImports: reasons{".": "it shows limits"}},
+	"examples/from/rediscell":    {testImports: reasons{".": "it shows a limit"}},
+	"examples/from/redisrate":    {testImports: reasons{".": "it shows limits"}},
+	"examples/from/redisrecipes": {testImports: reasons{
+		".":                        "it shows a limit",
+		"redislimit":               "the engine beside the recipes",
+		"redislimit/recipes":       "it shows them",
+		"internal/redistest":       "a real server",
+		"github.com/redis/rueidis": "the client of the recipes",
+	}},
+	"examples/from/rollingratelimiter": {testImports: reasons{".": "it shows limits"}},
 	"examples/worker": {
 		imports: reasons{
 			".":          "the vendor's terms",

@@ -80,6 +80,11 @@ var requirements = map[string]reasons{
 		modulePath + "/redislimit": "workers on many machines",
 		"github.com/redis/rueidis": "the client of the engine",
 	},
+	"examples/from/redisrecipes": {
+		modulePath:                 "the engine beside the recipes",
+		modulePath + "/redislimit": "its recipes",
+		"github.com/redis/rueidis": "the client of the recipes",
+	},
 	"examples/routers": {
 		modulePath:                 "it is shown",
 		"github.com/go-chi/chi/v5": "with this router",
