@@ -100,7 +100,7 @@ func (f *forwarded) Attribute(name string) (value string, ok bool) {
 		value, ok = f.field(forwardedHost)
 		if strings.Contains(value, ",") {
 			f.unclear = twice(forwardedHost)
-		} else if strings.ContainsAny(value, "@/\\?#%") {
+		} else if strings.ContainsFunc(value, notInHost) {
 			f.unclear = badField(forwardedHost, "is no host; servers could read another one")
 		}
 		return value, ok
@@ -112,6 +112,9 @@ func (f *forwarded) Attribute(name string) (value string, ok bool) {
 	}
 	return "", false
 }
+
+// notInHost reports whether no host has a rune. Servers drop some of them, or read others in their place.
+func notInHost(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`@/\?#%`, r) }
 
 func (f *forwarded) field(name string) (value string, ok bool) {
 	values := f.header[name]

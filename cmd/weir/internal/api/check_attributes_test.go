@@ -43,7 +43,7 @@ func TestAGatewaysRequestIsDecidedByRulesInFiles(t *testing.T) {
 		body                      string
 	}{
 		{"POST", "/login", "www.example.com", "192.0.2.1", nil, 204, ""},
-		{"POST", "//%4Cogin;a=1/?x=1", "WWW.example.com.:443", "6.6.6.6, 192.0.2.1", nil, 429, `"detail":"Too many attempts."`},
+		{"POST", "/.//%4Cogin;a=1/?x=1", "WWW.example.com.:443", "6.6.6.6, 192.0.2.1", nil, 429, `"detail":"Too many attempts."`},
 		{"POST", "/login", "www.example.com", "192.0.2.2", nil, 204, ""},
 		{"GET", "/login", "www.example.com", "192.0.2.1", nil, 204, ""},
 		{"POST", "/login", "www.example.com", "203.0.113.9", []string{"Sec-Fetch-Site", "cross-site"}, 204, ""},
@@ -55,11 +55,14 @@ func TestAGatewaysRequestIsDecidedByRulesInFiles(t *testing.T) {
 		{"GET", "/api/x", "a", "192.0.2.1", []string{"Accept", "a", "Accept", "b", "X-Api-Key", "k"}, 204, ""},
 		{"GET", "/api/x", "a", "192.0.2.1", []string{"X-Api-Key", "k"}, 429, `"violated-policies":["key"]`},
 		{"GET", "/api/..;/jobs", "a", "192.0.2.1", nil, 403, ""},
+		{"GET", "//a/api/x", "a", "192.0.2.1", []string{"X-Api-Key", "k"}, 403, ""},
 		{"GET", "/jobs", "a", "192.0.2.1", nil, 400, `rule is \"slots\", which holds slots`},
 		{"GET", "/api/x", "a", "192.0.2.1", []string{"X-Api-Key", "k", "X_Api-Key", "other"}, 400, `"field":"X_api-Key"`},
 		{"GET", "/api/x", "a", "192.0.2.1", []string{"X_api_key", "k"}, 400, `has _ in its name; servers could read it as X-Api-Key`},
 		{"GET", "/", "a@www.example.com", "192.0.2.1", nil, 400, `"field":"X-Forwarded-Host"`},
 		{"GET", "/", "www.example.com/", "192.0.2.1", nil, 400, `"field":"X-Forwarded-Host"`},
+		{"GET", "/", "www.example.com x", "192.0.2.1", nil, 400, `"field":"X-Forwarded-Host"`},
+		{"GET", "/", "\uff57ww.example.com", "192.0.2.1", nil, 400, `"field":"X-Forwarded-Host"`},
 		{"GET", "/", "a, www.example.com", "192.0.2.1", nil, 400, `"field":"X-Forwarded-Host"`},
 		{"", "/", "a", "192.0.2.1", nil, 400, `"field":"X-Forwarded-Method"`},
 		{"GET", "/", "a", "192.0.2.1", []string{"X-Forwarded-Uri", "/login"}, 400, `"field":"X-Forwarded-Uri"`},

@@ -56,7 +56,7 @@ func TestTheExampleOfTheDocumentDecidesAsItSays(t *testing.T) {
 		{Attributes{"path": "/"}, 1, "allow default"},
 		{Attributes{"client": "10.1.2.3", "method": "POST", "path": "/login"}, 1, "allow rule by office"},
 		{Attributes{"client": "198.51.100.9", "method": "POST", "path": "/login"}, 1, "refuse rule by banned"},
-		{Attributes{"client": "192.0.2.1", "method": "post", "path": "//login/"}, 1,
+		{Attributes{"client": "192.0.2.1", "method": "post", "path": "/.//login/"}, 1,
 			"ask; login=token bucket 5/m and fixed window 100/d of 192.0.2.1 costs 1"},
 		{Attributes{"client": "2001:dead::1:2:3:4", "method": "POST", "path": "/login"}, 2,
 			"ask; login=token bucket 5/m and fixed window 100/d of 2001:dead::/64 costs 2"},

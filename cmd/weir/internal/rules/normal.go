@@ -132,7 +132,10 @@ func cleanPath(text string) (clean string, clear bool) {
 	if strings.ContainsFunc(text, isUnusual) {
 		text, clear, sure = usualPath(text)
 	}
+	// Of http:/a some servers read the path /a, and of //a/b many read the path /b, of the host a.
+	clear = clear && !strings.HasPrefix(text, "//")
 	if !strings.HasPrefix(text, "/") {
+		clear = clear && !strings.Contains(text, ":")
 		text = "/" + text
 	}
 	if strings.Contains(text, "/..") && strings.Contains(text+"/", "/../") {

@@ -98,7 +98,7 @@ func TestGatewaysDecideByRulesInFiles(t *testing.T) {
 				method, from, path string
 				want               int
 			}{
-				{"POST", "127.0.0.1", "/login", 200}, {"POST", "127.0.0.1", "/%6Cogin;a?b", 200}, {"POST", "127.0.0.1", "//LOGIN/", 429},
+				{"POST", "127.0.0.1", "/login", 200}, {"POST", "127.0.0.1", "/%6Cogin;a?b", 200}, {"POST", "127.0.0.1", "/.//LOGIN/", 429},
 				{"GET", "127.0.0.1", "/login", 200}, {"POST", "127.0.0.2", "/login", 200}, {"GET", "127.0.0.66", "/", 0},
 			} {
 				response, body := sendFrom(t, c.method, c.from, url+c.path, "", "X-Api-Key", "k", "X-Forwarded-For", "192.0.2.1", "X-Forwarded-Uri", "/")
