@@ -215,10 +215,7 @@ func freshHosts(ctx context.Context, s *stage) ([]float64, error) {
 		return nil, fmt.Errorf("%d callers of hosts wait at the end", n)
 	}
 	r.tallies = []tally{fresh}
-	waits := r.waits()
-	if len(waits) == 0 {
-		return []float64{math.Inf(1), math.Inf(1), r.calls}, nil
-	}
+	waits := append(r.waits(), r.unserved()...)
 	slices.Sort(waits)
 	return []float64{waits[len(waits)-1], waits[len(waits)/2], r.calls}, nil
 }
