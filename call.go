@@ -107,12 +107,21 @@ func Wrap(e Engine, around func(ctx context.Context, call Call, next Next) (Answ
 			return below.Do(ctx, c)
 		}
 	}
-	return &wrapped{verbs{func(ctx context.Context, call Call) (Answer, error) { return around(ctx, call, next) }, e.Check}, e}
+	do := func(ctx context.Context, call Call) (Answer, error) { return around(ctx, call, next) }
+	return &wrapped{verbs{do, e.Check}, e, around, next}
 }
 
 type wrapped struct {
 	verbs
 	engine Engine
+	around func(ctx context.Context, call Call, next Next) (Answer, error)
+	next   Next
+}
+
+// Take is do in one step less.
+func (w *wrapped) Take(ctx context.Context, requests ...Request) (Decision, error) {
+	a, err := w.around(ctx, Call{Op: OpTake, Requests: requests}, w.next)
+	return a.Decision, err
 }
 
 // Unwrap returns the engine below, for Find.
