@@ -19,8 +19,6 @@ type TokenBucket struct {
 	burst int64
 	whole int64 // the time of the burst in ns, if units take whole ns without a delay, and it fits in a word; otherwise -1
 
-	perUnit reciprocal // divides by unit, unless whole is -1
-
 	one       mixed // the time of one unit
 	free      mixed // how far TAT may lie ahead of now without a delay: the time of the burst, except in a leaky bucket
 	burstTime mixed
@@ -34,7 +32,7 @@ func NewTokenBucket(rate, period, burst int64) *TokenBucket {
 	b.one, b.burstTime = mixed{b.unit / b.den, b.unit % b.den}, mixedOf(mul(b.burst, b.unit), b.den)
 	b.free, b.whole = b.burstTime, -1
 	if b.den == 1 && b.unit > 0 && b.burstTime.ns < 1<<wordTime { // an engine that counts us refuses a unit of 0
-		b.whole, b.perUnit = b.burstTime.ns, newReciprocal(b.unit)
+		b.whole = b.burstTime.ns
 	}
 	return b
 }

@@ -90,7 +90,7 @@ func (b *TokenBucket) DecideWord(word uint64, base, now, n int64, a *Answer) (ne
 	if a != nil {
 		a.Limit, a.Allowed, a.Changed, a.RetryAfter = b.burst, allowed, allowed, max(over, 0)
 		a.ResetAfter = tat - at
-		a.Remaining = b.perUnit.quotient(b.whole - a.ResetAfter)
+		a.Remaining = (b.whole - a.ResetAfter) / b.unit
 	}
 	if !allowed {
 		return word, false, true

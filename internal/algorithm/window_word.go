@@ -8,12 +8,11 @@ import (
 // windowLayout describes a window in a word: its number, counted from 1 at the window of the base, above its count,
 // or above the previous count and its count.
 type windowLayout struct {
-	mask    uint64     // width bits set
-	least   uint64     // half bits set
-	end     uint64     // all numbers are smaller
-	periods reciprocal // divides by the period
-	width   uint8      // bits of the count, or of both counts
-	half    uint8      // bits of the count beside the previous count
+	mask  uint64 // width bits set
+	least uint64 // half bits set
+	end   uint64 // all numbers are smaller
+	width uint8  // bits of the count, or of both counts
+	half  uint8  // bits of the count beside the previous count
 }
 
 func layoutOf(period int64) (l windowLayout) {
@@ -21,7 +20,6 @@ func layoutOf(period int64) (l windowLayout) {
 	l.width = uint8(64 - bits.Len64(l.end))
 	l.half = l.width / 2
 	l.mask, l.least = 1<<l.width-1, 1<<l.half-1
-	l.periods = newReciprocal(period)
 	return l
 }
 
@@ -41,7 +39,7 @@ func (l *windowLayout) window(number uint64, base, period int64) int64 {
 // at returns the number of the window of now and its elapsed part. The base is the start of a window.
 func (l *windowLayout) at(base, now, period int64) (number, elapsed uint64, ok bool) {
 	since := now - base
-	windows := l.periods.quotient(since)
+	windows := since / period
 	return uint64(windows) + 1, uint64(since - windows*period), now >= base && uint64(since) < 1<<wordTime
 }
 
