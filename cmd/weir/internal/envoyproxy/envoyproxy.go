@@ -66,6 +66,10 @@ type Limit struct {
 // Refuses reports whether the limit admits nothing.
 func (l *Limit) Refuses() bool { return !l.Own && l.Shown.RequestsPerUnit == 0 }
 
+// Spares reports whether the limit admits what the engine failed to record. The engine's guard cannot say so itself, because
+// the hits may be counted.
+func (l *Limit) Spares(err error) bool { return l.OnFailure == layer.Allow && weir.Unavailable(err) }
+
 // Match is what a descriptor of a call has found.
 type Match struct {
 	Limit    *Limit // nil without one

@@ -21,8 +21,11 @@ func (c *call) decide(ctx context.Context, engine weir.Engine) error {
 	case taking == nil && len(c.others)+len(c.beside) == 0:
 		return nil
 	case len(c.parts) == 1 && c.parts[0].op == record && c.parts[0].counted.hits == 1:
+		p := &c.parts[0]
 		d, err := engine.Record(ctx, c.others...)
-		c.parts[0].decision, c.parts[0].refused = d, !d.Allowed
+		if p.decision, p.refused = d, !d.Allowed; p.counted.Limit.Spares(err) {
+			p.refused, err = false, nil
+		}
 		return err
 	}
 	if taking != nil && len(c.takes) == len(taking.requests) && len(c.others)+len(c.beside) == 0 {
@@ -138,6 +141,9 @@ func (c *call) readResults() error {
 		}
 		d, err := results[0].Decision, results[0].Err
 		results = results[1:]
+		if p.op == record && p.counted.Limit.Spares(err) {
+			continue
+		}
 		if err != nil && p.op != take { // what was taken is taken, with or without figures
 			return err
 		}

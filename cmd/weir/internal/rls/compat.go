@@ -122,14 +122,14 @@ func (p *part) used(limit int64, over bool) int64 {
 
 // remains returns the hits that are left.
 func (p *part) remains() int64 {
-	l := p.counted.Limit
+	l, left := p.counted.Limit, p.decision.Remaining
 	switch {
 	case p.over() || l.Refuses():
 		return 0
 	case p.op == ask && l.Beyond != l.Rule:
-		return p.decision.Remaining - 1
+		left--
 	}
-	return p.decision.Remaining
+	return min(left, int64(l.Shown.RequestsPerUnit)) // it is larger while the engine is away
 }
 
 // answerCompat writes the answer as envoyproxy/ratelimit does.

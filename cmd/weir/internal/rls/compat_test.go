@@ -1,6 +1,7 @@
 package rls
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -198,6 +199,38 @@ func (c *compatCase) play(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: got %s", step, got)
+		}
+	}
+}
+
+// away is the failure of an engine that may have counted.
+type away struct{}
+
+func (away) Error() string     { return "away" }
+func (away) Unavailable() bool { return true }
+
+func TestALimitMayAdmitWhileTheEngineIsAway(t *testing.T) {
+	s, _ := newCompat(t, `{domain: shop, descriptors: [{key: free, rate_limit: {unit: day, requests_per_unit: 3}, weir: {on_failure: allow}},
+  {key: hard, rate_limit: {unit: day, requests_per_unit: 3}}]}`, nil)
+	s.Engine = weir.EngineOf(func(_ context.Context, call weir.Call) (weir.Answer, error) {
+		if call.Op == weir.OpEach {
+			for i := range call.Each.Results {
+				call.Each.Results[i].Err = away{}
+			}
+			return weir.Answer{}, nil
+		}
+		return weir.Answer{}, away{}
+	}, s.Engine.Check)
+	const unavailable = "rpc error: code = Unavailable desc = rls: the engine could not decide, and admitted nothing"
+	for call, want := range map[string]string{
+		callOf(entries("free=x")):                     "OK OK:0",
+		callOf(entries("free=x"), entries("free=y")):  "OK OK:0 OK:0",
+		callOf(entries("free=x", `"hitsAddend":"2"`)): "OK OK:0",
+		callOf(entries("hard=x")):                     unavailable,
+		callOf(entries("free=x"), entries("hard=x")):  unavailable,
+	} {
+		if got := summary(t, s, call); got != want {
+			t.Errorf("%s: got %s, want %s", call, got, want)
 		}
 	}
 }

@@ -26,6 +26,36 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
+// raw sends and receives the bytes of messages.
+type raw struct{}
+
+func (raw) Name() string                  { return "proto" }
+func (raw) Marshal(v any) ([]byte, error) { return v.([]byte), nil }
+func (raw) Unmarshal(b []byte, v any) error {
+	*v.(*[]byte) = slices.Clone(b)
+	return nil
+}
+
+// The bytes are those of Envoy's definition of the service, written by hand, and a field that it may get one day.
+func TestACallHasTheBytesOfEnvoy(t *testing.T) {
+	conn, _, _, _ := startPort(t, time.Second, nil)
+	entry := "\x0a\x0e" + "\x0a\x04path" + "\x12\x06/api/x"           // entries = 1: key = 1, value = 2
+	hits, negative := "\x1a\x02\x08\x02", "\x20\x01"                  // hits_addend = 3: value = 1; is_negative_hits = 4
+	limit := "\x08\x64\x10\x04" + "\x1a\x04path"                      // requests_per_unit = 1, unit = 2: DAY, name = 3
+	status := "\x08\x01" + "\x12\x0a" + limit + "\x18\x62"            // code = 1: OK, current_limit = 2, limit_remaining = 3
+	reset := "\x22\x04\x08\x80\xa3\x05"                               // duration_until_reset = 4: seconds = 1: 86400
+	full := "\x08\x01" + "\x12\x0a" + limit + "\x18\x64" + "\x22\x00" // hits are back
+	for _, c := range []struct{ call, want string }{
+		{"\x0a\x04shop" + "\x12\x14" + entry + hits + "\x18\x09" + "\x7a\x01?", "\x08\x01" + "\x12\x16" + status + reset}, // domain = 1, descriptors = 2, hits_addend = 3
+		{"\x0a\x04shop" + "\x12\x16" + entry + hits + negative, "\x08\x01" + "\x12\x12" + full},                           // overall_code = 1: OK, statuses = 2
+	} {
+		var got []byte
+		if err := conn.Invoke(t.Context(), "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", []byte(c.call), &got, grpc.ForceCodec(raw{})); err != nil || string(got) != c.want {
+			t.Errorf("%q:\ngot  %q, %v\nwant %q", c.call, got, err, c.want)
+		}
+	}
+}
+
 // startPort serves the rules of shop on a real socket. stop ends it, and ended gets the errors of Serve and Shutdown.
 func startPort(t *testing.T, patience time.Duration, change func(*Options)) (conn *grpc.ClientConn, unready *atomic.Value, stop func(), ended <-chan error) {
 	t.Helper()
