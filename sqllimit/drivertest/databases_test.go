@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	_ "github.com/go-sql-driver/mysql"
+	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "github.com/lib/pq"
 	_ "github.com/mattn/go-sqlite3"
@@ -34,6 +34,7 @@ type lasting struct{ testing.TB }
 func (lasting) Cleanup(end func()) { shared.ends = append(shared.ends, end) }
 
 func TestMain(m *testing.M) {
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // connections that end are meant
 	code := m.Run()
 	for i := range shared.ends {
 		shared.ends[len(shared.ends)-1-i]()
@@ -95,6 +96,8 @@ var databases = []database{
 func databaseOf(name string) database {
 	return databases[slices.IndexFunc(databases, func(d database) bool { return d.name == name })]
 }
+
+func (d database) ofTest(t *testing.T) *sql.DB { return d.open(t) }
 
 func bouncer(t testing.TB) *sqltest.Server {
 	before := postgres(t)

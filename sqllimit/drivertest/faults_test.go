@@ -3,93 +3,18 @@ package drivertest
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/sqltest"
 	"github.com/weirflow/weir/sqllimit"
 )
-
-// cutter cuts connections: before a request is sent, or before its answer is read.
-type cutter struct {
-	before, after atomic.Int64 // of so many requests, the next is cut; 0 is none
-	percent       atomic.Int64 // of all requests that are cut besides, before and after
-}
-
-type cutConn struct {
-	net.Conn
-	cuts *cutter
-	cut  atomic.Bool
-}
-
-var errCut = errors.New("the connection was cut")
-
-func (c *cutter) due(n *atomic.Int64) bool {
-	return n.Load() > 0 && n.Add(-1) == 0 || rand.Int64N(100) < c.percent.Load()
-}
-
-func (c *cutConn) Write(b []byte) (int, error) {
-	if c.cuts.due(&c.cuts.before) {
-		_ = c.Close()
-		return 0, errCut
-	}
-	if c.cuts.due(&c.cuts.after) {
-		c.cut.Store(true)
-	}
-	return c.Conn.Write(b)
-}
-
-func (c *cutConn) Read(b []byte) (int, error) {
-	if c.cut.Load() {
-		_, _ = c.Conn.Read(b) // the server has answered, so it has committed
-		_ = c.Close()
-		return 0, errCut
-	}
-	return c.Conn.Read(b)
-}
-
-func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-	return &cutConn{Conn: conn, cuts: c}, err
-}
-
-func cutDB(t *testing.T, s *sqltest.Server, cuts *cutter) *sql.DB {
-	t.Helper()
-	config, err := pgx.ParseConfig(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.DialFunc = cuts.dial
-	db := stdlib.OpenDB(*config)
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
-func cutMariaDB(t *testing.T, s *sqltest.Server, cuts *cutter) *sql.DB {
-	t.Helper()
-	config := mysql.NewConfig()
-	config.User, config.Net, config.Addr, config.DBName, config.DialFunc, config.Logger = "root", "unix", s.Socket(), "test", cuts.dial, &mysql.NopLogger{}
-	connector, err := mysql.NewConnector(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := sql.OpenDB(connector)
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
 
 // account is what callers were told.
 type account struct{ admitted, unknown, failed atomic.Int64 }
@@ -116,74 +41,6 @@ func (a *account) holds(t *testing.T, e weir.Engine, limit int64, q weir.Request
 	t.Logf("%d admitted, %d unknown, %d failed, %d counted", a.admitted.Load(), a.unknown.Load(), a.failed.Load(), counted)
 	if err != nil || counted < a.admitted.Load() || counted > a.admitted.Load()+a.unknown.Load() {
 		t.Errorf("%d counted of %d admitted and %d unknown (%v)", counted, a.admitted.Load(), a.unknown.Load(), err)
-	}
-}
-
-// A connection that is cut before the commit or after it: callers are told, and a commit whose answer was lost is found.
-func TestACutConnectionIsAccountedFor(t *testing.T) {
-	cuts, told := &cutter{}, &account{}
-	db := cutDB(t, postgres(t), cuts)
-	e := openEngine(t, db, sqllimit.PostgreSQL, sqllimit.Options{Table: newTable()})
-	rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(1000)})
-	q := rule.For("k", 1)
-	for i := range 40 {
-		switch i % 4 {
-		case 1:
-			cuts.before.Store(1)
-		case 3:
-			cuts.after.Store(1)
-		}
-		if err := told.take(e, q); i%2 == 0 && err != nil {
-			t.Errorf("take %d, without a cut: %v", i, err)
-		}
-	}
-	cuts.before.Store(0)
-	cuts.after.Store(0)
-	told.holds(t, e, 1000, q)
-	if told.admitted.Load() < 30 {
-		t.Errorf("%d of 40 were admitted, want 20 and those whose commit is found", told.admitted.Load())
-	}
-}
-
-// Connections are cut at random, in transactions and in single statements, and under several callers.
-func TestConnectionsThatAreCutAtRandomAreAccountedFor(t *testing.T) {
-	const limit = 100_000
-	for name, open := range map[string]func(t *testing.T, cuts *cutter) (*sql.DB, database, int){
-		"statements": func(t *testing.T, cuts *cutter) (*sql.DB, database, int) {
-			return cutDB(t, postgres(t), cuts), databases[0], 0
-		},
-		"locks": func(t *testing.T, cuts *cutter) (*sql.DB, database, int) {
-			return cutDB(t, postgres(t), cuts), databases[0], -1
-		},
-		"mariadb": func(t *testing.T, cuts *cutter) (*sql.DB, database, int) {
-			return cutMariaDB(t, mariadb(t), cuts), databaseOf("mariadb"), -1
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cuts, told, table := &cutter{}, &account{}, newTable()
-			db, d, conflicts := open(t, cuts)
-			a, b := mustRule(t, "a", weir.FixedWindow{Rate: weir.PerDay(limit)}), mustRule(t, "b", weir.FixedWindow{Rate: weir.PerDay(limit)})
-			var all sync.WaitGroup
-			for range 2 {
-				e := openEngine(t, db, d.dialect, sqllimit.Options{Table: table, Store: enginekit.StoreOptions{Conflicts: conflicts}})
-				for range 3 {
-					all.Go(func() {
-						for range 40 {
-							_ = told.take(e, a.For("k", 1), b.For("k", 1))
-						}
-					})
-				}
-			}
-			cuts.percent.Store(3)
-			all.Wait()
-			cuts.percent.Store(0)
-			e := openEngine(t, d.open(t), d.dialect, sqllimit.Options{Table: table})
-			told.holds(t, e, limit, a.For("k", 1))
-			told.holds(t, e, limit, b.For("k", 1))
-			if told.admitted.Load() == 0 || told.unknown.Load()+told.failed.Load() == 0 {
-				t.Error("nothing was admitted, or nothing was cut")
-			}
-		})
 	}
 }
 
@@ -238,54 +95,6 @@ func testKilledServer(t *testing.T, s *sqltest.Server, open func() *sqllimit.Eng
 		t.Error("nothing was admitted after the restart")
 	}
 	told.holds(t, open(), 1_000_000, q)
-}
-
-// The server has ended every idle connection of the pool. The next decisions are made over others.
-func TestIdleConnectionsThatHaveEndedAreReplaced(t *testing.T) {
-	for name, list := range map[string]string{
-		"pgx":     "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
-		"mariadb": "SELECT id FROM information_schema.processlist WHERE id <> connection_id() AND command = 'Sleep'",
-	} {
-		d := databaseOf(name)
-		t.Run(name, func(t *testing.T) {
-			db, admin, told := d.open(t), d.open(t), &account{}
-			db.SetMaxIdleConns(8)
-			e := openEngine(t, db, d.dialect, sqllimit.Options{Table: newTable(), Store: enginekit.StoreOptions{Conflicts: -1}})
-			q := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(100)}).For("k", 1)
-			for range 3 {
-				if err := told.take(e, q); err != nil {
-					t.Fatal(err)
-				}
-				endIdle(t, admin, list)
-			}
-			told.holds(t, e, 100, q)
-		})
-	}
-}
-
-// endIdle ends the connections of a list.
-func endIdle(t *testing.T, admin *sql.DB, list string) {
-	t.Helper()
-	rows, err := admin.Query(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	var ids []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, id)
-	}
-	end := "KILL %d"
-	if strings.Contains(list, "pg_stat") {
-		end = "SELECT pg_terminate_backend(%d)"
-	}
-	for _, id := range ids {
-		_, _ = admin.Exec(fmt.Sprintf(end, id)) // it may have ended
-	}
 }
 
 // certain fails the test unless err says that nothing was counted, and has a text.
@@ -437,20 +246,35 @@ func TestASteppedClockOfTheServerAddsNothing(t *testing.T) {
 		}
 	}
 	e := openEngine(t, openDB(t, "pgx", postgres(t).URL()+" search_path="+schema+",pg_catalog,public"), sqllimit.PostgreSQL, sqllimit.Options{Table: "public." + table})
-	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(1), Burst: 3})
+	testSteppedClock(t, func(by time.Duration) weir.Engine {
+		step(fmt.Sprint(by.Seconds(), " seconds"))
+		return e
+	})
+}
+
+// A connection to MariaDB can have a clock of its own.
+func TestASteppedClockOfMariaDBAddsNothing(t *testing.T) {
+	table, began := newTable(), time.Now()
+	testSteppedClock(t, func(by time.Duration) weir.Engine {
+		source := fmt.Sprintf("root@unix(%s)/test?timestamp=%d", mariadb(t).Socket(), began.Add(by).Unix())
+		return openEngine(t, openDB(t, "mysql", source), sqllimit.MySQL, sqllimit.Options{Table: table})
+	})
+}
+
+func testSteppedClock(t *testing.T, at func(by time.Duration) weir.Engine) {
+	q := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(1), Burst: 3}).For("k", 1)
 	var told account
-	for _, by := range []string{"0", "0", "-1 hour", "-1 hour", "-1 hour"} {
-		step(by)
-		if err := told.take(e, rule.For("k", 1)); err != nil {
+	for _, by := range []time.Duration{0, 0, -time.Hour, -time.Hour, -time.Hour} {
+		if err := told.take(at(by), q); err != nil {
 			t.Error(err)
 		}
 	}
 	if told.admitted.Load() != 2 {
 		t.Errorf("admitted %d, want the 2 before the clock went back: a bucket sees a larger debt then", told.admitted.Load())
 	}
-	step("65 minutes")
+	e := at(65 * time.Minute)
 	for range 3 { // one to learn the clock
-		if err := told.take(e, rule.For("k", 1)); err != nil {
+		if err := told.take(e, q); err != nil {
 			t.Error(err)
 		}
 	}
