@@ -333,6 +333,7 @@ var programRules = map[string]packageRule{
 		},
 		testImports: reasons{
 			"internal/redistest":                         "pipes share a real server",
+			"internal/sqltest":                           "pipes share a real database",
 			"cmd/weir/internal/program":                  "tests start the real program",
 			"github.com/rogpeppe/go-internal/testscript": "tests start the real program",
 		},

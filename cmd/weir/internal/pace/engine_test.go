@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/internal/sqltest"
 )
 
 // The program's own bounds end it long before this bound.
@@ -51,31 +53,47 @@ func TestThreePipesShareOnePace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
-			const pipes, lines = 3, 40
-			began := time.Now()
-			outputs := make(chan string, pipes)
-			for range pipes {
-				cmd := pipe(t, lines, append(args, "--engine", "redis://"+server.Addr)...)
-				go func() {
-					out, err := cmd.CombinedOutput()
-					if err != nil {
-						outputs <- err.Error() + ": " + string(out)
-						return
-					}
-					outputs <- string(out)
-				}()
-			}
-			for range pipes {
-				if got := <-outputs; got != sequence(lines) {
-					t.Errorf("a pipe wrote %q, want its %d lines in order", got, lines)
-				}
-			}
-			// The first line goes at once.
-			if took, least := time.Since(began), (pipes*lines-1)*time.Second/50; took < least {
-				t.Errorf("%d lines at 50/s took %v, want %v at least", pipes*lines, took, least)
-			}
+			testThreePipes(t, append(args, "--engine", "redis://"+redistest.Start(t).Addr)...)
 		})
+	}
+}
+
+func TestThreePipesShareOnePaceInADatabase(t *testing.T) {
+	for name, start := range map[string]func() string{
+		"postgres": func() string {
+			return "postgres://postgres@/postgres?sslmode=disable&host=" + url.QueryEscape(sqltest.PostgreSQL(t, "fsync=off").Dir)
+		},
+		"mysql":  func() string { return "mysql://root@/test?socket=" + sqltest.MariaDB(t).Socket() },
+		"sqlite": func() string { return "sqlite:" + t.TempDir() + "/weir.db" },
+	} {
+		t.Run(name, func(t *testing.T) { testThreePipes(t, "50/s", "--engine", start()) })
+	}
+}
+
+func testThreePipes(t *testing.T, args ...string) {
+	t.Helper()
+	const pipes, lines = 3, 40
+	began := time.Now()
+	outputs := make(chan string, pipes)
+	for range pipes {
+		cmd := pipe(t, lines, args...)
+		go func() {
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				outputs <- err.Error() + ": " + string(out)
+				return
+			}
+			outputs <- string(out)
+		}()
+	}
+	for range pipes {
+		if got := <-outputs; got != sequence(lines) {
+			t.Errorf("a pipe wrote %q, want its %d lines in order", got, lines)
+		}
+	}
+	// The first line goes at once.
+	if took, least := time.Since(began), (pipes*lines-1)*time.Second/50; took < least {
+		t.Errorf("%d lines at 50/s took %v, want %v at least", pipes*lines, took, least)
 	}
 }
 
