@@ -62,6 +62,9 @@ func (l *local) gave(call *weir.Call) bool {
 	return call.Lease != 0 && l.hasGiven.Load() && (call.Op == weir.OpReturn || call.Op == weir.OpRecord) && l.knows(call.Lease)
 }
 
+// Gave reports whether a policy has admitted a call with the lease, rather than the engine.
+func (g *Guarded) Gave(lease uint64) bool { return g.local.knows(lease) }
+
 func (l *local) knows(lease uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

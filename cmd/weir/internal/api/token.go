@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/layer"
 )
 
 // A token is a reservation in text: its requests, the lease that holds its slots, and its end, under a seal that only daemons
@@ -179,6 +180,9 @@ func (a *API) settleOnce(ctx context.Context, r *reservation, requests []weir.Re
 		err = hold.Done(ctx)
 	} else {
 		err = hold.Settle(ctx, costs...)
+	}
+	if guard, ok := weir.Find[*layer.Guarded](a.engine); ok && err == nil && guard.Gave(call.Lease) {
+		_, _ = a.engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: mark, Lease: weir.NewLease()}) // at the engine when it is back
 	}
 	if err != nil && (!weir.MayHaveCounted(err) || onlySlots(requests)) { // it can be tried again
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)

@@ -92,6 +92,13 @@ func TestASettlementDuringAnOutageIsMadeAtTheEngine(t *testing.T) {
 				t.Errorf("%s: got %+v and %v, want %d units left", limit, d, err, want)
 			}
 		}
+		for range 3 { // the probes that close the breaker
+			post(a, "/v1/peek", `{"key":"b"}`)
+			time.Sleep(300 * time.Millisecond)
+		}
+		if w := post(a, "/v1/settle", `{"token":"`+token+`","cost":0}`); w.Code != 404 || guard.Stats().Away {
+			t.Errorf("a settle after the outage: got %d %s, want 404 from the engine", w.Code, w.Body)
+		}
 	})
 }
 
