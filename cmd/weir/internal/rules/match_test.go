@@ -264,6 +264,7 @@ func FuzzTheIndexFindsWhatASlowModelMatches(f *testing.F) {
 // Different values never share a key, whatever bytes they have; a missing value differs from every value.
 func FuzzKeysAreInjective(f *testing.F) {
 	f.Add("a", "b", "a|b", "", uint8(0))
+	f.Add("a|b", "c", "a", "b|c", uint8(0))
 	f.Add(`a\`, "|b", `a`, `\|b`, uint8(0))
 	f.Add(`\-`, "", "", `\-`, uint8(5))
 	f.Add(strings.Repeat("a", 257), "", strings.Repeat("a", 258), "", uint8(0))
