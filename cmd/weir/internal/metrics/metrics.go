@@ -146,7 +146,7 @@ func (m *Metrics) Compared(name string, inForce, beside weir.Decision, err error
 
 const outcomeOK = "ok"
 
-// EngineCall counts a call of Redis, for redislimit.Options.
+// EngineCall counts a call of a shared engine, as redislimit.Options has it.
 func (m *Metrics) EngineCall(_ context.Context, c redislimit.Call) {
 	outcome := string(c.Outcome)
 	if outcome == "" {

@@ -29,7 +29,7 @@ type engineOptions struct {
 	layers cli.Layers
 	lease  bool
 
-	observe func(context.Context, redislimit.Call) // of Redis
+	observe func(context.Context, redislimit.Call) // of a shared engine
 }
 
 func (o *engineOptions) addFlags(cmd *cobra.Command) {
@@ -107,13 +107,30 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 	if guard.OnFailure != layer.Deny || len(guard.Rules) > 0 {
 		guard.Rules[api.SettledRule] = layer.Local
 	}
-	engine, end, err := layer.Around(server, layer.AroundOptions{Guard: guard, Lease: o.lease})
+	engine, end, err := layer.Around(o.counted(server), layer.AroundOptions{Guard: guard, Lease: o.lease})
 	if err != nil {
 		server.Close()
 		return nil, err
 	}
 	database, _ := server.(*sqlengine.Engine)
 	return &chosenEngine{Engine: wrap(engine), database: database, close: func() { end(); server.Close() }, patience: cli.RedisPatience}, nil
+}
+
+// counted returns an engine that reports its calls. Redis reports its own ones, each of which may hold those of many callers.
+func (o *engineOptions) counted(e weir.Engine) weir.Engine {
+	if _, reports := e.(*redislimit.Engine); reports || o.observe == nil {
+		return e
+	}
+	return weir.Wrap(e, func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+		began := time.Now()
+		a, err := next(ctx, call)
+		seen := redislimit.Call{Began: began, Took: time.Since(began)}
+		if sqlengine.Failed(err) || errors.Is(err, context.DeadlineExceeded) {
+			seen.Outcome = "failed"
+		}
+		o.observe(ctx, seen)
+		return a, err
+	})
 }
 
 // sharedEngine is an engine of several processes.

@@ -122,7 +122,9 @@ func TestDecisionsForEnvoyAreInTheMetrics(t *testing.T) {
 func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 	server := redistest.Start(t)
 	scraped := ""
-	for engine, args := range map[string][]string{"memory": nil, "redis": {"--engine", "redis://" + server.Addr, "--lease", "--deadline", "2s"}} {
+	for engine, args := range map[string][]string{
+		"memory": nil, "redis": {"--engine", "redis://" + server.Addr, "--lease", "--deadline", "2s"}, "sql": {"--engine", "sqlite:" + filepath.Join(t.TempDir(), "weir.db"), "--deadline", "2s"},
+	} {
 		d := startSeen(t, args...)
 		d.use(t)
 		text := d.await(t,
@@ -137,6 +139,9 @@ func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 			`weir_http_requests_total{code="200",path="/v1/take"} 5`)
 		if !strings.Contains(text, `weir_build_info{engine="`+engine+`"`) || strings.Contains(text, "203.0.113.7") || strings.Contains(text, "~probe") {
 			t.Errorf("%s: got a key, a probe or no information on the build:\n%s", engine, text)
+		}
+		if calls := regexp.MustCompile(`\nweir_engine_calls_total{outcome="ok"} [1-9]`).MatchString(text); calls != (engine != "memory") {
+			t.Errorf("%s: calls of a shared engine are counted: %v:\n%s", engine, calls, text)
 		}
 		checkMetrics(t, text)
 		scraped += text
