@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -181,14 +182,16 @@ func TestACommandArrivesWithinItsTime(t *testing.T) {
 			t.Fatal(got)
 		}
 		began := time.Now()
-		go func() {
+		var writer sync.WaitGroup
+		defer writer.Wait() // it may sleep when the connection ends
+		writer.Go(func() {
 			for _, octet := range []byte(largePeek()) {
 				if _, err := c.conn.Write([]byte{octet}); err != nil {
 					return
 				}
 				time.Sleep(time.Second)
 			}
-		}()
+		})
 		if got := c.answer(); got != "EOF" || time.Since(began) != commandTimeout {
 			t.Errorf("a command that comes drop by drop got %s after %v, want EOF after %v", got, time.Since(began), commandTimeout)
 		}
