@@ -14,34 +14,6 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// Policy is how a Guard answers while its engine is away. A call of several rules follows the least of their policies.
-type Policy uint8
-
-const (
-	// Deny returns an *OutageError, which is a 503 of package httplimit and UNAVAILABLE of package grpclimit.
-	Deny Policy = iota
-	// Local decides in process, by the limits of one of GuardOptions.Peers.
-	Local
-	// Allow admits everything.
-	Allow
-)
-
-var policyNames = [...]string{"deny", "local", "allow"}
-
-// String returns deny, local or allow.
-func (p Policy) String() string { return policyNames[min(int(p), len(policyNames)-1)] }
-
-// UnmarshalText reads deny, local or allow.
-func (p *Policy) UnmarshalText(text []byte) error {
-	for i, name := range policyNames {
-		if name == string(text) {
-			*p = Policy(i)
-			return nil
-		}
-	}
-	return optionError(guards, "policy", "%q is not deny, local or allow", text)
-}
-
 // GuardOptions configure a Guard. The zero value denies while the engine is away.
 type GuardOptions struct {
 	// OnFailure is the policy of rules that Rules does not name. Default: Deny.
@@ -280,18 +252,6 @@ func (g *Guarded) drop(call weir.Call) {
 		return
 	}
 	g.owed.release(call)
-}
-
-// slotsOf returns a call for the slots alone.
-func slotsOf(call weir.Call) weir.Call {
-	slots := weir.Call{Op: weir.OpReturn, Lease: call.Lease}
-	for _, q := range call.Requests {
-		if f := factsOf(q.Rule); f.slots != nil && q.Cost > 0 {
-			q.Rule = f.slots
-			slots.Requests = append(slots.Requests, q)
-		}
-	}
-	return slots
 }
 
 // ofRequest reports whether an error says nothing about the engine: there is none, or no engine could decide the request.

@@ -118,25 +118,6 @@ func (l *Leased) Unwrap() weir.Engine { return l.below }
 
 func (l *Leased) place() place { return leases }
 
-// mostOut returns how many units of a key may be out on lease; 0 if the rule is none to lease.
-func (f *facts) mostOut() int64 {
-	windows := 0
-	for _, known := range f.limits {
-		switch known.kind {
-		case window:
-			windows++
-		case bucket:
-		default:
-			return 0
-		}
-	}
-	most := f.capacity / leasedOf
-	if most < leastLeased || len(f.limits) == 0 || f.delays || windows > 0 && len(f.limits) > 1 {
-		return 0
-	}
-	return most
-}
-
 func (l *Leased) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 	if call.Op == weir.OpReserve {
 		return weir.Reserve(ctx, l, call) // so that takes and settlements pass here
@@ -217,9 +198,6 @@ func (l *Leased) stock(q *weir.Request) *stock {
 	}
 	return s
 }
-
-// now returns the time since just before l began, so that 0 is no instant.
-func (l *Leased) now() time.Duration { return time.Since(l.began) + 1 }
 
 // alive returns the units that may be used at an instant.
 func (s *stock) alive(now time.Duration) int64 {

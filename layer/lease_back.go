@@ -142,3 +142,6 @@ func (l *Leased) Stats() LeaseStats {
 	}
 	return stats
 }
+
+// now returns the time since just before l began, so that 0 is no instant.
+func (l *Leased) now() time.Duration { return time.Since(l.began) + 1 }

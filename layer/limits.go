@@ -199,3 +199,34 @@ func scaled(a, b, c int64) int64 {
 	quotient, _ := bits.Div64(high, low, uint64(c))
 	return int64(min(quotient, math.MaxInt64))
 }
+
+// mostOut returns how many units of a key may be out on lease; 0 if the rule is none to lease.
+func (f *facts) mostOut() int64 {
+	windows := 0
+	for _, known := range f.limits {
+		switch known.kind {
+		case window:
+			windows++
+		case bucket:
+		default:
+			return 0
+		}
+	}
+	most := f.capacity / leasedOf
+	if most < leastLeased || len(f.limits) == 0 || f.delays || windows > 0 && len(f.limits) > 1 {
+		return 0
+	}
+	return most
+}
+
+// slotsOf returns a call for the slots alone.
+func slotsOf(call weir.Call) weir.Call {
+	slots := weir.Call{Op: weir.OpReturn, Lease: call.Lease}
+	for _, q := range call.Requests {
+		if f := factsOf(q.Rule); f.slots != nil && q.Cost > 0 {
+			q.Rule = f.slots
+			slots.Requests = append(slots.Requests, q)
+		}
+	}
+	return slots
+}

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -276,4 +277,10 @@ func (t *table) Sweep(ctx context.Context, after string, before int64) (last str
 	}
 	_, err = t.db.ExecContext(ctx, t.dialect.number("DELETE FROM "+t.name+" WHERE ends < ? AND name IN "+which), args...)
 	return last, err
+}
+
+// firstRow returns the statement that inserts the row without a name.
+func (t *table) firstRow(version int) string {
+	d := t.dialect
+	return fmt.Sprintf("%s%s (name, version, state, ends) VALUES (%s, %d, %s, %d)%s", d.ignore, t.name, d.empty, version, d.empty, int64(math.MaxInt64), d.keep)
 }

@@ -2,10 +2,12 @@ package sqllimit
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
+
+	"github.com/weirflow/weir"
 )
 
 // The row without a name has the version of the table, so that every process can tell. This package reads and writes the
@@ -30,12 +32,6 @@ func (t *table) versionsOf(unlogged bool) [][]string {
 	return [][]string{
 		{create + t.name + " (" + d.columns + ")" + d.options, t.firstRow(1)},
 	}
-}
-
-// firstRow returns the statement that inserts the row without a name.
-func (t *table) firstRow(version int) string {
-	d := t.dialect
-	return fmt.Sprintf("%s%s (name, version, state, ends) VALUES (%s, %d, %s, %d)%s", d.ignore, t.name, d.empty, version, d.empty, int64(math.MaxInt64), d.keep)
 }
 
 // open checks the version of the table. It creates and migrates the table if it may.
@@ -91,4 +87,31 @@ func (t *table) migrate(ctx context.Context, from int64) error {
 		}
 	}
 	return nil
+}
+
+func newTable(db *sql.DB, d Dialect, o Options) (*table, error) {
+	if int(d) >= len(dialects) || d == 0 {
+		return nil, &weir.OptionError{Op: "sqllimit", Field: "dialect", Reason: fmt.Sprintf("%d is none of PostgreSQL, MySQL and SQLite", d)}
+	}
+	if o.Table == "" {
+		o.Table = "weir"
+	}
+	if !tableName.MatchString(o.Table) {
+		return nil, &weir.OptionError{Op: "sqllimit", Field: "table", Reason: fmt.Sprintf("%q has other characters than ASCII letters, digits and underscores, or is longer than 63", o.Table)}
+	}
+	if o.Unlogged && d != PostgreSQL {
+		return nil, &weir.OptionError{Op: "sqllimit", Field: "unlogged", Reason: "is for PostgreSQL: other databases have no unlogged tables"}
+	}
+	t := &table{db: db, dialect: &dialects[d], state: o.SQLState}
+	quote := t.dialect.quote
+	t.name = quote + strings.ReplaceAll(o.Table, ".", quote+"."+quote) + quote
+	if t.state == nil {
+		t.state = stateOf
+	}
+	t.versions = t.versionsOf(o.Unlogged)
+	if d == PostgreSQL {
+		fill := strings.NewReplacer("TABLE_", t.name, "CLOCK_", t.dialect.clock)
+		t.swapText, t.oneText = fill.Replace(swapStatement), fill.Replace(oneStatement)
+	}
+	return t, nil
 }

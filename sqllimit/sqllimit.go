@@ -20,9 +20,7 @@ import (
 	"database/sql"
 	"fmt"
 	"regexp"
-	"strings"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
 )
 
@@ -83,30 +81,3 @@ var (
 )
 
 var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$`)
-
-func newTable(db *sql.DB, d Dialect, o Options) (*table, error) {
-	if int(d) >= len(dialects) || d == 0 {
-		return nil, &weir.OptionError{Op: "sqllimit", Field: "dialect", Reason: fmt.Sprintf("%d is none of PostgreSQL, MySQL and SQLite", d)}
-	}
-	if o.Table == "" {
-		o.Table = "weir"
-	}
-	if !tableName.MatchString(o.Table) {
-		return nil, &weir.OptionError{Op: "sqllimit", Field: "table", Reason: fmt.Sprintf("%q has other characters than ASCII letters, digits and underscores, or is longer than 63", o.Table)}
-	}
-	if o.Unlogged && d != PostgreSQL {
-		return nil, &weir.OptionError{Op: "sqllimit", Field: "unlogged", Reason: "is for PostgreSQL: other databases have no unlogged tables"}
-	}
-	t := &table{db: db, dialect: &dialects[d], state: o.SQLState}
-	quote := t.dialect.quote
-	t.name = quote + strings.ReplaceAll(o.Table, ".", quote+"."+quote) + quote
-	if t.state == nil {
-		t.state = stateOf
-	}
-	t.versions = t.versionsOf(o.Unlogged)
-	if d == PostgreSQL {
-		fill := strings.NewReplacer("TABLE_", t.name, "CLOCK_", t.dialect.clock)
-		t.swapText, t.oneText = fill.Replace(swapStatement), fill.Replace(oneStatement)
-	}
-	return t, nil
-}

@@ -61,26 +61,6 @@ Every change leaves a line in the log of the daemon. docs/howto/ctl.md describes
 	return cmd
 }
 
-// ask makes a request and prints the answer: as JSON, or as text.
-func (c *control) ask(cmd *cobra.Command, method, path string, body any, text func(answer) string) error {
-	if c.form != "text" && c.form != "json" {
-		return cli.Misusef("formats: text, json", "--format: %q is not a format", c.form)
-	}
-	var a answer
-	if err := c.client.Call(cmd.Context(), method, path, body, &a.all); err != nil {
-		return err
-	}
-	out := string(a.all) + "\n"
-	if c.form == "text" {
-		if err := json.Unmarshal(a.all, &a); err != nil {
-			return cli.Fail(fmt.Errorf("ctl: the answer of the daemon: %w", err), "is the daemon of another version?")
-		}
-		out = text(a)
-	}
-	_, err := fmt.Fprint(cmd.OutOrStdout(), out)
-	return cli.Unwritable("ctl", err)
-}
-
 // answer has the fields of all answers.
 type answer struct {
 	all           json.RawMessage

@@ -63,10 +63,6 @@ func New(engine string, log *slog.Logger) *Metrics {
 	return m
 }
 
-func counters(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-}
-
 func buildLabels(engine string) prometheus.Labels {
 	labels := prometheus.Labels{"version": "devel", "revision": "", "go": runtime.Version(), "engine": engine}
 	info, ok := debug.ReadBuildInfo()

@@ -7,10 +7,8 @@
 package nginx
 
 import (
-	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/imported"
@@ -50,10 +48,6 @@ type converter struct {
 	made      []made
 }
 
-func (c *converter) note(d *directive, format string, args ...any) {
-	c.Notes = append(c.Notes, imported.Note{File: d.file, Line: d.line, Text: fmt.Sprintf(format, args...)})
-}
-
 // zone is a zone of limit_req_zone or limit_conn_zone.
 type zone struct {
 	*directive
@@ -84,17 +78,6 @@ func (c *converter) http(block []*directive) {
 		c.zones[zoneName(d)] = z
 	}
 	c.places(block)
-}
-
-// zoneName returns the name in zone=NAME:SIZE.
-func zoneName(d *directive) string {
-	for _, word := range d.words {
-		if rest, ok := strings.CutPrefix(word, "zone="); ok {
-			name, _, _ := strings.Cut(rest, ":")
-			return name
-		}
-	}
-	return ""
 }
 
 // result writes the rules, and checks them. Limits that delay stand alone, so if they meet other limits, they admit at once

@@ -182,19 +182,6 @@ func (c *converter) flat(around place, block []*directive) (all []place) {
 // like reports whether two places have the same limits.
 func (p *place) like(q place) bool { return slices.Equal(p.uses, q.uses) && maps.Equal(p.dry, q.dry) }
 
-// inside reports whether all paths are among others.
-func inside(paths, others []string) bool {
-	for _, p := range paths {
-		if !slices.ContainsFunc(others, func(o string) bool {
-			head, prefix := strings.CutSuffix(o, "*")
-			return prefix && strings.HasPrefix(p, head) && p != o
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
 var (
 	oneEnding   = regexp.MustCompile(`^\\\.(\w+)\$$`)
 	manyEndings = regexp.MustCompile(`^\\\.(?:\?:)?\(([\w|]+)\)\$$`)

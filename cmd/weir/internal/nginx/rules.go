@@ -152,3 +152,31 @@ func plainName(r rune) rune {
 	}
 	return '-'
 }
+
+func (c *converter) note(d *directive, format string, args ...any) {
+	c.Notes = append(c.Notes, imported.Note{File: d.file, Line: d.line, Text: fmt.Sprintf(format, args...)})
+}
+
+// zoneName returns the name in zone=NAME:SIZE.
+func zoneName(d *directive) string {
+	for _, word := range d.words {
+		if rest, ok := strings.CutPrefix(word, "zone="); ok {
+			name, _, _ := strings.Cut(rest, ":")
+			return name
+		}
+	}
+	return ""
+}
+
+// inside reports whether all paths are among others.
+func inside(paths, others []string) bool {
+	for _, p := range paths {
+		if !slices.ContainsFunc(others, func(o string) bool {
+			head, prefix := strings.CutSuffix(o, "*")
+			return prefix && strings.HasPrefix(p, head) && p != o
+		}) {
+			return false
+		}
+	}
+	return true
+}

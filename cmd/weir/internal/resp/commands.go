@@ -46,18 +46,6 @@ func init() { // an initialiser would refer to itself through COMMAND
 	}
 }
 
-func errArity(name string) error {
-	return fmt.Errorf("ERR wrong number of arguments for '%s' command", strings.ToLower(name))
-}
-
-// is reports whether a word is a name, in whatever case.
-func is(word []byte, name string) bool { return bytes.EqualFold(word, []byte(name)) }
-
-func (c *conn) ok() error {
-	c.out = appendLine(c.out, '+', "OK")
-	return nil
-}
-
 // pairs begins a map of n pairs.
 func (c *conn) pairs(n int) {
 	if c.three {

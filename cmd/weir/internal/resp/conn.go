@@ -294,3 +294,8 @@ func (c *conn) arrives(cancel context.CancelFunc) (end func()) {
 
 // text returns the bytes of a key as a string.
 func (c *conn) text(b []byte) string { return c.server.texts.text(b) }
+
+func (c *conn) ok() error {
+	c.out = appendLine(c.out, '+', "OK")
+	return nil
+}

@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"github.com/weirflow/weir"
 )
@@ -127,3 +128,10 @@ func integer(digits []byte) (n int64, ok bool) {
 	}
 	return int64(u), u < 1<<63
 }
+
+func errArity(name string) error {
+	return fmt.Errorf("ERR wrong number of arguments for '%s' command", strings.ToLower(name))
+}
+
+// is reports whether a word is a name, in whatever case.
+func is(word []byte, name string) bool { return bytes.EqualFold(word, []byte(name)) }

@@ -167,17 +167,3 @@ func (c *conn) forget(args [][]byte) error {
 	c.out = appendInteger(c.out, forgotten)
 	return nil
 }
-
-// reset clears a key, and reports whether it had used units.
-func (c *conn) reset(request weir.Request) (used bool, err error) {
-	ctx, cancel := c.server.patience()
-	defer cancel()
-	d, err := c.server.Engine.Peek(ctx, request)
-	if err == nil {
-		err = c.server.Engine.Reset(ctx, request)
-	}
-	if err != nil {
-		return false, c.failure(err)
-	}
-	return d.ResetAfter > 0, nil
-}

@@ -165,3 +165,17 @@ func (c *conn) settle(args [][]byte) error {
 	}
 	return c.ok()
 }
+
+// reset clears a key, and reports whether it had used units.
+func (c *conn) reset(request weir.Request) (used bool, err error) {
+	ctx, cancel := c.server.patience()
+	defer cancel()
+	d, err := c.server.Engine.Peek(ctx, request)
+	if err == nil {
+		err = c.server.Engine.Reset(ctx, request)
+	}
+	if err != nil {
+		return false, c.failure(err)
+	}
+	return d.ResetAfter > 0, nil
+}

@@ -6,21 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 )
-
-// kept returns a copy of what is kept of a key: the caller's one may be part of something large.
-func kept(key string) (text string, cut bool) {
-	if len(key) <= keyBytes {
-		return strings.Clone(key), false
-	}
-	end := keyBytes
-	for end > keyBytes-utf8.UTFMax && !utf8.RuneStart(key[end]) {
-		end--
-	}
-	return strings.Clone(key[:end]), true
-}
 
 // The number of keys in an answer: the default and the maximum.
 const (

@@ -1,5 +1,10 @@
 package top
 
+import (
+	"strings"
+	"unicode/utf8"
+)
+
 const (
 	sketchKeys = 64
 	keyBytes   = 256 // of a key that are kept
@@ -55,4 +60,16 @@ func (s *sketch) list(all []Count, rule string) []Count {
 		}
 	}
 	return all
+}
+
+// kept returns a copy of what is kept of a key: the caller's one may be part of something large.
+func kept(key string) (text string, cut bool) {
+	if len(key) <= keyBytes {
+		return strings.Clone(key), false
+	}
+	end := keyBytes
+	for end > keyBytes-utf8.UTFMax && !utf8.RuneStart(key[end]) {
+		end--
+	}
+	return strings.Clone(key[:end]), true
 }

@@ -3,8 +3,10 @@ package traces
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"io"
+	"math/rand/v2"
 	"strconv"
 	"time"
 )
@@ -119,3 +121,11 @@ func (t *Tracer) send() (err error) {
 type refusedError struct{ status string }
 
 func (e *refusedError) Error() string { return "traces: send: the collector answered " + e.status }
+
+func newID() string {
+	var id [8]byte
+	for n, i := 1+rand.Uint64N(1<<63), 0; i < len(id); i++ { // never zero
+		id[i] = byte(n >> (8 * i))
+	}
+	return hex.EncodeToString(id[:])
+}

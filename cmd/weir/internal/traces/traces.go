@@ -7,8 +7,6 @@ package traces
 
 import (
 	"context"
-	"encoding/hex"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -109,12 +107,4 @@ func isID(text string) bool {
 		zero = zero && c == '0'
 	}
 	return !zero
-}
-
-func newID() string {
-	var id [8]byte
-	for n, i := 1+rand.Uint64N(1<<63), 0; i < len(id); i++ { // never zero
-		id[i] = byte(n >> (8 * i))
-	}
-	return hex.EncodeToString(id[:])
 }
