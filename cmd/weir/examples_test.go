@@ -46,6 +46,7 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 		}
 	}
 	startForExamples(t)
+	server := redistest.Start(t)
 	root, _ := program.Root()
 	commands := append(root.Commands(), root)
 	for _, command := range root.Commands() {
@@ -54,7 +55,7 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 	tried := 0
 	for _, command := range commands {
 		for example := range strings.Lines(command.Example) {
-			args := exampleArgs(example)
+			args := exampleArgs(strings.ReplaceAll(example, "127.0.0.1:6379", server.Addr))
 			if strings.Contains(example, " | ") || args[0] == "serve" || args[0] == "pace" || args[0] == "source" || len(args) > 1 && args[1] == "drain" { // needs a shell, or see below
 				continue
 			}

@@ -61,7 +61,7 @@ With --engine all crawlers that name the same Redis or database, on any machine,
 share the pace of each domain, and the total if it is the same: those with the
 same --name, or all without one. Give each a part of the list and a folder of
 its own. While the server is away, requests wait for it, for 10 seconds.
---on-failure local goes on at a part of the paces, and allow at the own ones.
+--on-failure local goes on at a part of the paces, and allow at the full ones.
 
 Fetch shows progress if standard error is a terminal. It exits with 1 if a URL
 failed or a server refused it, for example with 404, and with 130 or 143 when a
@@ -70,7 +70,7 @@ signal interrupts it.`,
   weir fetch urls.txt -o pages --per-host 1/5s --bandwidth 1MiB/s
   weir fetch urls.txt -o site --follow --depth 3 --count 500
   weir fetch urls.txt -o local --allow-private --per-host 10/s --at-once 4
-  weir fetch part1.txt -o pages --engine redis://127.0.0.1:6379
+  weir fetch urls.txt -o part --engine redis://127.0.0.1:6379
   cut -f 2 links.tsv | weir fetch -o pages | grep -v '"fetched"'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
