@@ -280,3 +280,63 @@ func TestAProcessThatHearsNothingAndDoesNotKnowIsServedToo(t *testing.T) {
 		time.Sleep(5 * time.Second)
 	})
 }
+
+// Three processes with 40 callers each use 40 slots that each caller keeps for 200 ms, although some or all of them hear no
+// signals, and some do not know it. No caller has less than a tenth of its share.
+func TestProcessesThatHearNothingUseSlotsToo(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		deaf, mute int
+		least      int64 // grants in 10 s, of 2,000
+	}{
+		{"all hear", 0, 0, 1960},
+		{"one is deaf", 1, 0, 1920},
+		{"all are deaf", 3, 0, 1850},
+		{"one does not know", 0, 1, 1600},
+		{"nobody knows", 0, 3, 1300},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := linetest.NewServer(weir.MemoryOptions{})
+			slots := rule(t, "slots", "concurrency 40 lease 1h")
+			ctx, stop := context.WithCancel(t.Context())
+			var grants [120]atomic.Int64
+			var callers sync.WaitGroup
+			for i := range 3 {
+				q := mustQueue(t, server.Connect(linetest.Network{
+					Delay: func() time.Duration { return 300 * time.Microsecond },
+					Deaf:  func() bool { return i < c.deaf },
+					Mute:  func() bool { return i < c.mute },
+				}))
+				for j := range 40 {
+					callers.Go(func() {
+						for ctx.Err() == nil {
+							if a, err := q.Acquire(ctx, slots.For("k", 1)); err == nil {
+								grants[40*i+j].Add(1)
+								time.Sleep(200 * time.Millisecond)
+								_ = a.Done(t.Context())
+							}
+						}
+					})
+				}
+			}
+			time.Sleep(2 * time.Second)
+			for i := range grants {
+				grants[i].Store(0)
+			}
+			calls, _ := server.Counts()
+			time.Sleep(10 * time.Second)
+			now, _ := server.Counts()
+			sum, fewest := int64(0), grants[0].Load()
+			for i := range grants {
+				sum, fewest = sum+grants[i].Load(), min(fewest, grants[i].Load())
+			}
+			stop()
+			callers.Wait()
+			t.Logf("%s: %d grants, %d to the caller with fewest, %.2f calls a grant", c.name, sum, fewest, float64(now-calls)/float64(sum))
+			if sum < c.least || fewest*1200 < sum {
+				t.Errorf("%s: %d grants in 10 s, %d to the caller with fewest; want %d and a tenth of its share at least", c.name, sum, fewest, c.least)
+			}
+			time.Sleep(5 * time.Second)
+		})
+	}
+}
