@@ -37,7 +37,10 @@ func (a *asking) join(c *caller) error {
 	name := keysOf(c.requests)
 	lane, lined := 0, false
 	if a.lines != nil && a.competes(c) {
-		lane, lined = a.lines.Keeps(c.requests...)
+		var err error
+		if lane, lined, err = a.keeps(c.requests); err != nil {
+			return err
+		}
 	}
 	if lined {
 		name += "\x00in line"

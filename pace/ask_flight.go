@@ -89,7 +89,7 @@ func (f *flight) start() {
 	for i, c := range f.callers {
 		f.ask.Callers[i] = enginekit.LineCaller{Requests: c.requests, Lease: c.lease, Since: c.since, Stays: c.again >= staysAfter}
 	}
-	hears := f.lined && f.asking.lines.Hears()
+	hears := f.lined && f.asking.hears()
 	for _, k := range f.keys {
 		k.hears = hears
 		f.ask.Keys = append(f.ask.Keys, k.rest())
@@ -117,7 +117,7 @@ func (f *flight) fly() {
 	began := time.Now()
 	err := guarded(func() error {
 		if f.lined {
-			return f.asking.lines.Ask(f.ctx, &f.ask)
+			return f.askLines()
 		}
 		return f.plain()
 	})
@@ -329,24 +329,6 @@ func (f *flight) plainDelayed() error {
 		f.answered(a.Decision, 1)
 	}
 	return err
-}
-
-// answered notes the answer of an engine without lines.
-func (f *flight) answered(d weir.Decision, times int64) {
-	first := &f.ask.Callers[0]
-	switch {
-	case d.Allowed:
-		f.decision, f.times = d, times
-	case d.RetryAfter <= 0:
-		first.Err = errNonsense
-	default:
-		first.Decision = d
-		for i, r := range first.Requests {
-			if r.Rule.Name() == d.Rule && r.Key == d.Key && asksForSlots(&r) {
-				first.Stands = append(first.Stands, i)
-			}
-		}
-	}
 }
 
 // share gives what an engine without lines admitted to callers that are still there. The rest is given back.

@@ -245,7 +245,11 @@ func (k *bookedKey) book() {
 
 func (k *bookedKey) fly(ctx context.Context, book *enginekit.LineBook) {
 	took := time.Now()
+	callers := book.Callers
 	err := guarded(func() error { return k.booking.lines.Book(ctx, book) })
+	if len(book.Callers) != len(callers) {
+		book.Callers, err = callers, errNonsense
+	}
 	k.booking.queue.mu.Lock()
 	defer k.booking.queue.mu.Unlock()
 	asked := k.asked

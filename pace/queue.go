@@ -212,5 +212,5 @@ func (e leftError) Error() string          { return "pace: wait: " + e.err.Error
 func (e leftError) Unwrap() error          { return e.err }
 func (leftError) WasCounted() weir.Counted { return weir.CountedNo }
 
-// errNonsense is returned to a caller that the engine refused without a time after which it may be admitted.
-var errNonsense = errors.New("pace: wait: the engine refused without a RetryAfter, which has to be above 0")
+// errNonsense is returned to a caller for which the engine gave an answer that cannot be.
+var errNonsense = errors.New("pace: wait: the engine gave an impossible answer, such as a refusal without a RetryAfter above 0")
