@@ -184,6 +184,33 @@ func TestCallersShowWhoTheyAre(t *testing.T) {
 	}
 }
 
+// Without tokens a certificate of the authority is what lets callers in, for everything but admin.
+func TestAnAuthorityAloneLetsItsCertificatesIn(t *testing.T) {
+	folder := t.TempDir()
+	root := (&authority{t: t}).sign(folder, "ca")
+	root.sign(folder, "server")
+	root.sign(folder, "shop")
+	strange := t.TempDir()
+	(&authority{t: t}).sign(strange, "ca").sign(strange, "shop")
+	in := func(name string) string { return filepath.Join(folder, name) }
+	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--rule", "login=5/m", "--tls-cert", in("server.pem"), "--tls-key", in("server.key"), "--tls-client-ca", in("ca.pem"))
+	t.Cleanup(func() { _ = stopDaemon(cmd) })
+	url := startAndFindURL(t, cmd)
+	const login = `{"rule":"login","key":"k"}`
+	shop := httpsClient(t, root, folder, "shop")
+	for path, want := range map[string]int{"/v1/take": 200, "/v1/return": 200, "/v1/reset": 403} {
+		if got := statusOf(t, shop, url+path, "", login); got != want {
+			t.Errorf("%s: got %d, want %d", path, got, want)
+		}
+	}
+	for name, client := range map[string]*http.Client{"none": httpsClient(t, root, folder, ""), "another authority": httpsClient(t, root, strange, "shop")} {
+		if w, err := client.Post(url+"/v1/take", "application/json", strings.NewReader(login)); err == nil {
+			_ = w.Body.Close()
+			t.Errorf("with a certificate of %s: got %s, want no connection", name, w.Status)
+		}
+	}
+}
+
 func waitForLog(t *testing.T, log *lockedText, text string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !strings.Contains(log.String(), text); time.Sleep(50 * time.Millisecond) {
