@@ -48,12 +48,6 @@ func Open(files Files) (*Keys, error) {
 // Required reports whether callers have to show who they are.
 func (k *Keys) Required() bool { return k.files.Tokens != "" || k.files.ClientCA != "" }
 
-// Mapped reports whether some callers can have the scope admin.
-func (k *Keys) Mapped() bool { return k.files.Tokens != "" }
-
-// Secret reports whether connections are encrypted.
-func (k *Keys) Secret() bool { return k.files.Cert != "" }
-
 // TLS returns the settings of a port, or nil without a certificate. Each handshake uses the files that were read last.
 func (k *Keys) TLS(protocols ...string) *tls.Config {
 	if k.files.Cert == "" {
