@@ -13,8 +13,9 @@ import (
 
 // The bounds on names of statistics, because detailed_metric and limits in calls take them from calls.
 const (
-	maxStats = 50_000
-	maxName  = 512 // bytes
+	maxStats   = 50_000
+	maxDomains = 1000 // without rules
+	maxName    = 512  // bytes
 )
 
 // Stats are the statistics of the service, by the names of envoyproxy/ratelimit. They outlive a reload.
@@ -24,8 +25,9 @@ type Stats struct {
 	// refusals that SHADOW_MODE turned into admissions.
 	Refused, Undecided, Overridden atomic.Uint64
 
-	mu    sync.RWMutex
-	rules map[string]*Counts
+	mu      sync.RWMutex
+	rules   map[string]*Counts
+	domains atomic.Int64 // without rules that have a name
 }
 
 // Counts are the statistics of one name.
@@ -66,6 +68,17 @@ func (s *Stats) Of(path string) *Counts {
 		s.rules[path] = &Counts{}
 	}
 	return s.rules[path]
+}
+
+// NotFound counts a call of a domain without rules. Few such domains have a name of their own, which leaves room for rules.
+func (s *Stats) NotFound(domain string) {
+	s.mu.RLock()
+	known := s.rules[domain] != nil
+	s.mu.RUnlock()
+	if !known && s.domains.Add(1) > maxDomains {
+		domain = "other"
+	}
+	s.Of(domain).NotFound.Add(1)
 }
 
 // Count counts a decision on hits: before is the count before them, up to the limit.

@@ -64,7 +64,7 @@ func (c *call) find(s *Server, p *part, d *envoy.RateLimitDescriptor) error {
 	compat := c.in.compat
 	switch {
 	case !compat.Has(c.request.Domain):
-		s.Stats.Of(c.request.Domain).NotFound.Add(1)
+		s.Stats.NotFound(c.request.Domain)
 		return nil
 	case d.Limit == nil:
 		p.counted.Match = compat.Match(c.request.Domain, d.Entries)
