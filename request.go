@@ -1,6 +1,10 @@
 package weir
 
-import "github.com/weirflow/weir/internal/rule"
+import (
+	"slices"
+
+	"github.com/weirflow/weir/internal/rule"
+)
 
 // Request asks for Cost units of Key under Rule. It is a plain value.
 type Request struct {
@@ -47,6 +51,7 @@ func mergeRequests(op string, requests []Request, lease uint64, space []rule.Req
 	if problem := rule.CheckCount(len(requests)); problem != nil {
 		return nil, requestError(op, problem)
 	}
+	space = slices.Grow(space, len(requests))
 	for i := range requests {
 		space = append(space, requests[i].compiled(lease))
 	}

@@ -119,10 +119,11 @@ func (c *Compiled) TakesOne(key, colocation string, cost int64) bool {
 	return c.Made() && len(key) <= MaxKey && len(colocation) <= MaxKey && cost >= 0
 }
 
-// sameState returns the request with the rule's name and the key of q, or nil.
+// sameState returns the request with the rule's name and the key of q, or nil. Keys of a call mostly differ at their ends.
 func sameState(requests []Request, q *Request) *Request {
+	end := len(q.Key) - 1
 	for i := range requests {
-		if r := &requests[i]; r.Key == q.Key && r.Rule.Name == q.Rule.Name {
+		if r := &requests[i]; len(r.Key) == len(q.Key) && (end < 0 || r.Key[end] == q.Key[end]) && r.Key == q.Key && r.Rule.Name == q.Rule.Name {
 			return r
 		}
 	}
