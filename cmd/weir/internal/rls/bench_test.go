@@ -47,16 +47,19 @@ func TestACallTakesFewObjects(t *testing.T) {
 }
 
 func BenchmarkCall(b *testing.B) {
+	compat, _ := newCompat(b, "{domain: shop, descriptors: [{key: remote_address, rate_limit: {unit: second, requests_per_unit: 1000000}}]}", nil)
 	for _, n := range []int{1, 100} {
-		s, call := benchServer(b), benchCall(b, n)
-		b.Run(fmt.Sprintf("descriptors=%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.ShouldRateLimit(b.Context(), call); err != nil {
-					b.Fatal(err)
+		for name, s := range map[string]*Server{"rules": benchServer(b), "compat": compat} {
+			call := benchCall(b, n)
+			b.Run(fmt.Sprintf("%s/descriptors=%d", name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if a, err := s.ShouldRateLimit(b.Context(), call); err != nil || a.Statuses[n-1].CurrentLimit == nil {
+						b.Fatal(a, err)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ func compatCases(t *testing.T, file string) (cases []compatCase) {
 }
 
 // newCompat returns a service of files of envoyproxy/ratelimit, at a midnight on a Thursday, and the clock.
-func newCompat(t *testing.T, file string, environment map[string]string) (*Server, *time.Time) {
+func newCompat(t testing.TB, file string, environment map[string]string) (*Server, *time.Time) {
 	t.Helper()
 	read, err := envoyproxy.Read(func(name string) string { return environment[name] })
 	if err != nil {

@@ -172,6 +172,12 @@ func TestCallersShowWhoTheyAre(t *testing.T) {
 			t.Errorf("redis-cli with token %.9s printed %q, want %q", shown, got, want)
 		}
 	}
+	// A wait reads ahead, and a connection over TLS goes on behind it.
+	waits := exec.Command("redis-cli", "-p", port, "--tls", "--cacert", in("ca.pem"), "--no-auth-warning", "-a", token)
+	waits.Stdin = strings.NewReader("WEIR.WAIT 1 login redis\nPING\n")
+	if out, err := waits.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "1\n5\n") || !strings.HasSuffix(string(out), "\nPONG\n") {
+		t.Errorf("a wait and a ping got %q, %v", out, err)
+	}
 	write("this is no line") // the tokens in use stay
 	waitForLog(t, &log, "stay: a file has a problem")
 	if got := statusOf(t, anyone, url+"/v1/take", token, login); got != 200 {
