@@ -163,7 +163,7 @@ bench-layers: ## what Lease, DenyUntil and Guard gain and cost, a minute; writes
 bench-http: ## compare the middleware for net/http with its rivals in a minute, and measure grpclimit; writes bench/HTTP.md
 	go run ./bench/middleware $(BENCHFLAGS)
 
-bench-resp: ## compare weir serve --resp with a loop that does not decide, and with scripts of Redis, in a minute; writes bench/RESP.md
+bench-resp: ## compare weir serve --resp with a loop that does not decide and with Redis, and --grpc with an echo, in four minutes; writes bench/RESP.md
 	go run ./bench/resp $(BENCHFLAGS)
 
 bench-rules: ## decide by ten rules and by 10,000, and reload these, half a minute
