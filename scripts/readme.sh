@@ -63,8 +63,8 @@ free_port() {
 	fail "no free port for the program of README.md"
 }
 
-# start_program builds the complete program of README.md in a module of its own
-# and waits until it listens on $port.
+# start_program builds the complete program of README.md in a module of its own,
+# with the lines for a clone, and waits until it listens on $port.
 start_program() {
 	mkdir "$work/program"
 	awk '/^package main$/ { inside = 1 } /^```$/ { inside = 0 } inside' README.md >"$work/program/main.go"
@@ -73,8 +73,8 @@ start_program() {
 		cd "$work/program"
 		export GOWORK=off
 		go mod init example >/dev/null 2>&1
-		go mod edit -require github.com/weirflow/weir@v0.0.0 -replace "github.com/weirflow/weir=$work/weir"
-		go vet . && go build -o server .
+		grep -E '^go mod (edit|tidy)' "$work/weir/README.md" >lines && [ "$(wc -l <lines)" -eq 2 ] && bash -e lines &&
+			go vet . && go build -o server .
 	) || fail "the program of README.md does not build"
 	"$work/program/server" &
 	program=$!
