@@ -27,7 +27,7 @@ type Decision struct {
 	Limit int64
 	// Remaining is the largest cost that the key admits at this instant.
 	Remaining int64
-	// RetryAfter is 0 if allowed. Otherwise it is the shortest wait after which the same cost is admitted, rounded up
+	// RetryAfter is 0 if allowed. Otherwise it is the shortest wait after which the same call is admitted, rounded up
 	// to a nanosecond, if the key is not used meanwhile. Never means that the cost can never fit, or that the wait is
 	// unknown (a Concurrency without a Lease) or longer than 292 years.
 	RetryAfter time.Duration

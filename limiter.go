@@ -187,8 +187,9 @@ func (l *Limiter) Reset() {
 }
 
 // SetLimit replaces the limit and keeps the units used: a bucket that lacked 3 units lacks 3 under the new rate, and
-// counts stay. Another algorithm or another window period starts afresh. Waiting callers are rescheduled, and callers
-// whose cost can no longer fit get a *CostError. After an error, nothing has changed.
+// counts stay. A Bursty and a WarmUp pay for earlier calls at the old rate, as in Guava. Another algorithm or another
+// window period starts afresh. Waiting callers are rescheduled, and callers whose cost can no longer fit get a
+// *CostError. After an error, nothing has changed.
 func (l *Limiter) SetLimit(limit Limit) error { return l.setLimit(l.clock.Read(), limit) }
 
 // SetLimitAt works like SetLimit at a given time.

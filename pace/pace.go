@@ -43,6 +43,7 @@ var (
 
 // Do runs fn when its turn comes, at a cost of 1, and returns what fn returns. If
 // the turn is refused, Do returns the error of Limiter.Wait and does not run fn.
+// A deadline of ctx bounds the wait and fn together.
 // The unit stays spent even if fn fails or panics. A slot of a Concurrency is
 // held while fn runs, and released when it returns or panics.
 func Do[T any](ctx context.Context, p Pacer, fn func(context.Context) (T, error)) (T, error) {
