@@ -120,6 +120,19 @@ func TestTableNamesAreChecked(t *testing.T) {
 	}
 }
 
+// Names are quoted: the words of SQL are names, too, and those of PostgreSQL keep their case.
+func TestTableNamesAreQuoted(t *testing.T) {
+	everyDatabase(t, func(t *testing.T, d database) {
+		e := openEngine(t, d.open(t), d.dialect, sqllimit.Options{Table: "Order"})
+		rule := mustRule(t, d.name, weir.FixedWindow{Rate: weir.PerDay(10)})
+		for i := range 2 {
+			if d, err := e.Take(t.Context(), rule.For("k", 1), rule.For("l", 1)); err != nil || d.Remaining != int64(9-i) {
+				t.Errorf("take %d: %+v and %v", i, d, err)
+			}
+		}
+	})
+}
+
 func TestAnUnloggedTableIsForPostgreSQLAlone(t *testing.T) {
 	for d, want := range map[sqllimit.Dialect]bool{sqllimit.PostgreSQL: true, sqllimit.MySQL: false, sqllimit.SQLite: false} {
 		text, err := sqllimit.Schema(d, sqllimit.Options{Unlogged: true})
