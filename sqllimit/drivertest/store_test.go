@@ -2,12 +2,14 @@ package drivertest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,6 +56,52 @@ func TestChangesAreMadeIfTheirVersionsAreRight(t *testing.T) {
 			m.swap()
 		}
 		m.compare()
+	})
+}
+
+// Of changes that insert the same row at the same time, one is made, and the others leave nothing behind.
+func TestAChangeThatLosesARaceLeavesNothing(t *testing.T) {
+	const racers = 4
+	everyDatabase(t, func(t *testing.T, d database) {
+		store := openEngine(t, d.open(t), d.dialect, sqllimit.Options{Table: newTable()}).Store()
+		for round := range 25 {
+			write := func(name string) enginekit.Write {
+				return enginekit.Write{Key: fmt.Sprint(round, name), New: 1, Ends: math.MaxInt64}
+			}
+			var all sync.WaitGroup
+			var changes [racers]enginekit.Change
+			var private []string
+			for i := range racers {
+				changes[i].Writes = []enginekit.Write{write(fmt.Sprint("a", i)), write("b")}
+				private = append(private, changes[i].Writes[0].Key)
+				all.Go(func() {
+					err := error(enginekit.ErrConflict)
+					for try := 0; errors.Is(err, enginekit.ErrConflict) && try < 20; try++ {
+						_, err = store.Swap(t.Context(), 0, changes[i:i+1])
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			rows, _, err := store.Load(t.Context(), private)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made := 0
+			for i := range racers {
+				if changes[i].Done {
+					made++
+				}
+				if changes[i].Done != (rows[i].Version == 1) {
+					t.Errorf("round %d: done %t, and its own row has version %d", round, changes[i].Done, rows[i].Version)
+				}
+			}
+			if made != 1 {
+				t.Errorf("round %d: %d changes were made, want one", round, made)
+			}
+		}
 	})
 }
 
