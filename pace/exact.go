@@ -116,7 +116,7 @@ func (l *exact) lineOf(p *caller) (name string, mixed bool) {
 // hopeless refuses a caller that can never go, or that a single key does not admit before its deadline, after the callers
 // of its line. Callers of other lines may go later.
 func (l *exact) hopeless(p *caller, line *exactLine) error {
-	d, err := l.memory.Peek(p.ctx, p.requests...)
+	d, err := l.peek(p.requests...)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (l *exact) hopeless(p *caller, line *exactLine) error {
 	for i := range line.uses {
 		q := onKey(p.requests, line.uses[i].key.name)
 		ahead := min(int64(line.callers.Len()), weir.MaxCount/max(q.Cost, 1)) * q.Cost
-		if d, err := l.memory.PeekAfter(p.ctx, ahead, q); err == nil {
+		if d, err := l.peekAfter(ahead, q); err == nil {
 			if err := p.refusedBy(d); err != nil {
 				return err
 			}

@@ -26,7 +26,7 @@ func (l *looking) at(line *exactLine) {
 		l.park(line, key, false)
 		return
 	}
-	d, err := l.memory.Peek(context.Background(), p.requests...)
+	d, err := l.peek(p.requests...)
 	switch {
 	case err != nil:
 		l.grant(p, err)
@@ -50,6 +50,18 @@ func (l *looking) refused(line *exactLine, d weir.Decision) {
 			}
 		}
 	}
+}
+
+// peek returns the answer that a take would get. A clock that panics ends one wait.
+func (l *exact) peek(requests ...weir.Request) (d weir.Decision, err error) {
+	err = guarded(func() error { d, err = l.memory.Peek(context.Background(), requests...); return err })
+	return d, err
+}
+
+// peekAfter does so after a cost of the key has been taken.
+func (l *exact) peekAfter(cost int64, q weir.Request) (d weir.Decision, err error) {
+	err = guarded(func() error { d, err = l.memory.PeekAfter(context.Background(), cost, q); return err })
+	return d, err
 }
 
 // pauseAfter returns the time until another look after a refusal, an hour at most. Another queue, or another caller of the
@@ -100,7 +112,7 @@ func (l *looking) lacks(u *exactUse, p *caller) bool {
 			if admits[ask] {
 				continue
 			}
-			if d, err := l.memory.Peek(context.Background(), onKey(e.requests, u.key.name)); err == nil && !d.Allowed {
+			if d, err := l.peek(onKey(e.requests, u.key.name)); err == nil && !d.Allowed {
 				l.again(u, e, d.RetryAfter)
 				return true
 			}
@@ -125,11 +137,11 @@ func (line *exactLine) asking(before uint64) iter.Seq[*caller] {
 
 // putsOff reports whether a take of cost from a key would move the instant of its first caller to a later one.
 func (l *looking) putsOff(first *caller, u *exactUse, cost int64) bool {
-	d, err := l.memory.Peek(context.Background(), first.requests...)
+	d, err := l.peek(first.requests...)
 	if err != nil {
 		return false
 	}
-	after, err := l.memory.PeekAfter(context.Background(), cost, onKey(first.requests, u.key.name))
+	after, err := l.peekAfter(cost, onKey(first.requests, u.key.name))
 	if err != nil || after.RetryAfter <= d.RetryAfter {
 		return false
 	}

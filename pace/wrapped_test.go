@@ -3,6 +3,8 @@ package pace_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -77,6 +79,62 @@ func TestAFunctionAroundAMemoryThatMisbehavesEndsOneWait(t *testing.T) {
 					t.Errorf("%d of 4 callers failed and %d wait, want one and none", errs, q.Waiting())
 				}
 			})
+		})
+	}
+}
+
+// A clock of a memory engine panics now and then, on whatever goroutine it is read. Each time that ends one wait at most.
+func TestAClockThatPanicsEndsOneWait(t *testing.T) {
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			random, mu := rand.New(rand.NewPCG(seed, 1)), sync.Mutex{}
+			var bad atomic.Bool
+			var panics, failed, granted atomic.Int64
+			bad.Store(true)
+			q := mustQueue(t, weir.NewMemory(weir.MemoryOptions{Clock: func() int64 {
+				mu.Lock()
+				defer mu.Unlock()
+				if bad.Load() && random.IntN(4) == 0 {
+					panics.Add(1)
+					panic("the clock")
+				}
+				return time.Now().UnixNano()
+			}}))
+			slots, rate := rule(t, "slots", "concurrency 2 lease 1s"), rule(t, "rate", "token bucket 50/s burst 1")
+			ctx, stop := context.WithCancel(t.Context())
+			var callers sync.WaitGroup
+			for i := range 8 {
+				callers.Go(func() {
+					for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
+						a, err := q.Acquire(ctx, []weir.Request{slots.For("k", 1), rate.For("k", 1)}[:1+i%2]...)
+						if err != nil {
+							failed.Add(1)
+							continue
+						}
+						granted.Add(1)
+						time.Sleep(3 * time.Millisecond)
+						func() {
+							defer func() { _ = recover() }() // the caller reads the clock itself
+							_ = a.Done(context.Background())
+						}()
+					}
+				})
+			}
+			time.Sleep(3 * time.Second)
+			if n, p := failed.Load(), panics.Load(); p < 20 || n > p {
+				t.Errorf("seed %d: %d waits failed of %d panics", seed, n, p)
+			}
+			bad.Store(false)
+			before := granted.Load()
+			time.Sleep(5 * time.Second)
+			if n := granted.Load() - before; n < 300 {
+				t.Errorf("seed %d: %d callers went in the 5 s after the clock was well", seed, n)
+			}
+			stop()
+			callers.Wait()
+			if q.Waiting() != 0 || q.Stats().Waiting != 0 {
+				t.Errorf("seed %d: %d or %d callers wait", seed, q.Waiting(), q.Stats().Waiting)
+			}
 		})
 	}
 }
