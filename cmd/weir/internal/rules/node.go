@@ -45,6 +45,9 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // open parses a file of up to so many tokens, and takes them off. It returns false, and has noted a problem, if the file is no YAML.
 func open(f File, left *int, problems *Problems) (root node, ok bool) {
+	if *left < 0 { // an earlier file was too much
+		return node{}, false
+	}
 	d := &document{name: f.Name, problems: problems}
 	if !utf8.Valid(f.Content) {
 		return node{}, d.fail("is not text in UTF-8")

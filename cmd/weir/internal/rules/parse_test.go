@@ -52,7 +52,7 @@ func TestFilesThatAreTooMuchForTheParserAreRefused(t *testing.T) {
 		"words":  {"rules:\n" + strings.Repeat("- a\n", maxTokens/2), "brings the words and signs of all files to more than 1000000"},
 		"a line": {"rules: [" + strings.Repeat("a,", maxLine/2) + "]", "has 1048585 bytes in line 1, want at most 1048576"},
 	} {
-		_, err := Parse(Options{}, File{"weir.yaml", []byte(c.text)})
+		_, err := Parse(Options{}, File{"weir.yaml", []byte(c.text)}, File{"good.yaml", []byte(ruled("5/m"))})
 		if problems, ok := err.(Problems); !ok || len(problems) != 1 || !strings.Contains(problems[0].String(), c.want) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}

@@ -122,7 +122,7 @@ func TestCallersShowWhoTheyAre(t *testing.T) {
 	free := func() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(testprocess.FreePort(t))) }
 	admin, redis, metrics := free(), free(), free()
 	in := func(name string) string { return filepath.Join(folder, name) }
-	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--admin", admin, "--resp", redis, "--metrics", metrics, "--rule", "login=5/m", "--rule", "other=5/m",
+	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--admin", admin, "--pprof", "--resp", redis, "--metrics", metrics, "--rule", "login=5/m", "--rule", "other=5/m",
 		"--tokens", file, "--tls-cert", in("server.pem"), "--tls-key", in("server.key"), "--tls-client-ca", in("ca.pem"))
 	var log lockedText
 	cmd.Stderr = &log
@@ -151,18 +151,21 @@ func TestCallersShowWhoTheyAre(t *testing.T) {
 		{shop, url + "/v1/take", "", other, 200}, {shop, url + "/v1/reset", "", other, 403}, {anyone, url + "/v1/reset", boss, login, 200},
 		{anyone, url + "/v1/take", boss, login, 403}, {anyone, "https://" + admin + "/v1/reset", "", login, 401}, {anyone, "https://" + admin + "/v1/reset", token, login, 403},
 		{anyone, "https://" + admin + "/v1/reset", boss, login, 200},
+		{anyone, "https://" + admin + "/v1/admin/drain", token, "{}", 403}, {shop, "https://" + admin + "/v1/admin/override", "", "{}", 403},
 	} {
 		if got := statusOf(t, c.client, c.url, c.token, c.body); got != c.want {
 			t.Errorf("%s %s with token %.9s: got %d, want %d", c.url, c.body, c.token, got, c.want)
 		}
 	}
-	for shown, want := range map[string]int{"": 401, token: 403, boss: 200} {
-		r, _ := http.NewRequest(http.MethodGet, "https://"+metrics+"/metrics", nil)
-		r.Header.Set("Authorization", "Bearer "+shown)
-		if w, err := anyone.Do(r); err != nil || w.StatusCode != want {
-			t.Errorf("/metrics with token %.9s: got %v, %v, want %d", shown, w, err, want)
-		} else {
-			_ = w.Body.Close()
+	for _, at := range []string{metrics + "/metrics", admin + "/metrics", admin + "/v1/top", admin + "/v1/admin/rules", admin + "/v1/admin/overrides", admin + "/debug/pprof/cmdline"} {
+		for shown, want := range map[string]int{"": 401, token: 403, boss: 200} {
+			r, _ := http.NewRequest(http.MethodGet, "https://"+at, nil)
+			r.Header.Set("Authorization", "Bearer "+shown)
+			if w, err := anyone.Do(r); err != nil || w.StatusCode != want {
+				t.Errorf("%s with token %.9s: got %v, %v, want %d", at, shown, w, err, want)
+			} else {
+				_ = w.Body.Close()
+			}
 		}
 	}
 	_, port, _ := net.SplitHostPort(redis)
