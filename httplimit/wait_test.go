@@ -143,5 +143,6 @@ func TestWaitingFollowsThePolicyForAFailingEngine(t *testing.T) {
 				t.Errorf("dry run: request %d got %+v, want 200 at once", i+1, got)
 			}
 		}
+		time.Sleep(time.Second) // the decisions aside end
 	})
 }

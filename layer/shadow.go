@@ -30,6 +30,7 @@ const (
 	mostShadows   = 4096 // rules
 	shadowTime    = time.Second
 	shadowedBatch = 128
+	shadowPause   = 5 * time.Millisecond
 )
 
 // ShadowDecision is a decision aside and what was enforced.
@@ -217,6 +218,11 @@ func (s *Shadowed) shadowOf(r *weir.Rule) *weir.Rule {
 func (s *Shadowed) work() {
 	for {
 		s.mu.Lock()
+		if len(s.queue) < shadowedBatch { // wait for more, so that the engine gets one call for many decisions
+			s.mu.Unlock()
+			time.Sleep(shadowPause)
+			s.mu.Lock()
+		}
 		jobs := s.queue[:min(len(s.queue), shadowedBatch)]
 		if s.queue = s.queue[len(jobs):]; len(jobs) == 0 {
 			s.working, s.queue = false, nil

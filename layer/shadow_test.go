@@ -48,7 +48,7 @@ func TestACandidateIsComparedAndNotEnforced(t *testing.T) {
 		if got := takes(t, s, 7, login, "alice"); got != 5 {
 			t.Errorf("%d admitted, want the 5 of the enforced limit", got)
 		}
-		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
 		want := layer.ShadowCounts{Rule: "login", Decisions: 7, Refusals: 4, Stricter: 2}
 		if got := s.Stats(); len(got.Rules) != 1 || got.Rules[0] != want {
 			t.Errorf("got %+v, want %+v", got, want)
@@ -58,7 +58,7 @@ func TestACandidateIsComparedAndNotEnforced(t *testing.T) {
 		if got := takes(t, s, 1, login, "alice"); got != 1 {
 			t.Errorf("%d admitted, want 1", got)
 		}
-		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
 		if got := s.Stats(); len(got.Rules) != 1 || got.Rules[0].Stricter != 3 {
 			t.Errorf("got %+v, want another that only the candidate refuses, and nothing of other rules", got)
 		}
@@ -79,11 +79,11 @@ func TestALooserCandidateAndItsReservations(t *testing.T) {
 			if got, err := s.Reserve(t.Context(), rule.For("k", 1)); err != nil || got.Decision.Allowed {
 				t.Errorf("got %v, want a refusal", err)
 			}
-			synctest.Wait()
+			time.Sleep(10 * time.Millisecond)
 			if err := held.Done(t.Context()); err != nil {
 				t.Error(err)
 			}
-			synctest.Wait()
+			time.Sleep(10 * time.Millisecond)
 		}
 		want := layer.ShadowCounts{Rule: "r", Decisions: 4, Refusals: 1, Looser: 1}
 		if got := s.Stats(); len(got.Rules) != 1 || got.Rules[0] != want || got.Errors != 0 {
@@ -102,7 +102,7 @@ func TestADryRunEnforcesNothingAndFailsNever(t *testing.T) {
 		if got := takes(t, s, 5, rule, "k"); got != 5 {
 			t.Errorf("%d admitted, want all 5", got)
 		}
-		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
 		if got := s.Stats(); got.Rules[0].Refusals != 3 || got.Rules[0].Stricter != 3 {
 			t.Errorf("got %+v, want 3 that would be refused", got)
 		}
@@ -110,16 +110,31 @@ func TestADryRunEnforcesNothingAndFailsNever(t *testing.T) {
 			t.Error(err)
 		}
 		r.fails.Store(true)
-		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
 		if got := takes(t, s, 2, rule, "k"); got != 2 {
 			t.Errorf("%d admitted, want both", got)
 		}
-		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
 		if got := s.Stats(); got.Errors != 3 {
 			t.Errorf("got %+v, want 3 errors", got)
 		}
 		if _, err := s.Take(t.Context(), rule.For("k", -1)); !errors.Is(err, weir.ErrRequest) {
 			t.Errorf("a negative cost: got %v, want a RequestError", err)
+		}
+	})
+}
+
+func TestShadowsShareCallsOfTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		aside, rule := newRemote(), mustRule(t, "r=100000/1h")
+		s := shadowed(t, weir.NewMemory(weir.MemoryOptions{}), layer.ShadowOptions{Engine: aside, Candidates: map[string]*weir.Rule{"r": rule}})
+		for range 100 {
+			takes(t, s, 1, rule, "k")
+			time.Sleep(time.Millisecond / 10)
+		}
+		time.Sleep(10 * time.Millisecond)
+		if got, calls := s.Stats().Rules[0].Decisions, aside.calls.Load(); got != 100 || calls > 3 {
+			t.Errorf("%d decisions aside cost %d calls, want 100 in 3 at most", got, calls)
 		}
 	})
 }
@@ -137,6 +152,6 @@ func TestShadowsThatCannotBeDecidedAreDropped(t *testing.T) {
 			t.Errorf("%d were dropped, want those above the bound", got)
 		}
 		thaw()
-		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
 	})
 }
