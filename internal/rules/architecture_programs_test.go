@@ -382,6 +382,7 @@ var programRules = map[string]packageRule{
 	"cmd/weir/internal/replay": {imports: reasons{
 		"simulate":                  "it replays",
 		"cmd/weir/internal/cli":     "errors with hints, flags, logs, plots",
+		"cmd/weir/internal/rules":   "--config",
 		"cmd/weir/internal/picture": "plots of replays",
 		"cmd/weir/internal/screen":  "tables fit a terminal",
 		"github.com/spf13/cobra":    "it is a command",
@@ -390,6 +391,7 @@ var programRules = map[string]packageRule{
 		".":                         "bounds of rates and times",
 		"simulate":                  "it compares limits",
 		"cmd/weir/internal/cli":     "errors with hints, flags, logs, plots",
+		"cmd/weir/internal/rules":   "--config",
 		"cmd/weir/internal/picture": "plots of simulations",
 		"cmd/weir/internal/screen":  "tables fit a terminal",
 		"github.com/spf13/cobra":    "it is a command",
@@ -398,6 +400,7 @@ var programRules = map[string]packageRule{
 		".":                         "the limits that it explains",
 		"simulate":                  "what a limit gives out over time",
 		"cmd/weir/internal/cli":     "errors with hints, flags, plots",
+		"cmd/weir/internal/rules":   "--config",
 		"cmd/weir/internal/picture": "plots of limits",
 		"cmd/weir/internal/screen":  "texts fit a terminal",
 		"github.com/spf13/cobra":    "it is a command",

@@ -8,14 +8,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
 )
 
 func Command() *cobra.Command {
 	var plot *cli.Plot
+	var config []string
 	cmd := &cobra.Command{
-		Use:   "check LIMIT",
+		Use:   "check {LIMIT | --config FILE}",
 		Short: "Explain a limit in plain words",
 		Long: `Check reads a limit and explains it: its capacity, what a burst does, the most
 that it admits within any stretch of its period, and the memory of a key. It
@@ -28,13 +30,21 @@ limit warms up, from its ceiling to its threshold.`,
   weir check 'fixed window 100/1m'
   weir check 'token bucket 5/s burst 10 and fixed window 1000/1d'
   weir check 'fixed window 100/1m' --plot terminal
-  weir check 'warm up 5/s over 30s' --plot curve.svg`,
+  weir check 'warm up 5/s over 30s' --plot curve.svg
+  weir check --config weir.yaml`,
 		ValidArgsFunction: complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return run(args, plot, cmd.OutOrStdout())
+			if len(config) == 0 {
+				return run(args, plot, cmd.OutOrStdout())
+			}
+			if len(args) > 0 || plot.Where != cli.PlotNone {
+				return cli.Misusef("check one of its limits alone, to draw it: weir check LIMIT --plot FILE", "check: --config beside a limit or --plot")
+			}
+			return runConfig(config, plot, cmd.OutOrStdout())
 		},
 	}
 	plot = cli.AddPlot(cmd, cli.PlotNone, "the units over time")
+	cmd.Flags().StringArrayVar(&config, "config", nil, "explain the limits of the rules in this `FILE`, or in a directory")
 	return cmd
 }
 
@@ -74,6 +84,18 @@ func run(args []string, plot *cli.Plot, out io.Writer) error {
 	}
 	_, err = io.WriteString(out, text)
 	return cli.Unwritable("check", err)
+}
+
+// runConfig explains the limits of rules files, one below the other.
+func runConfig(paths []string, plot *cli.Plot, out io.Writer) error {
+	texts, err := rules.Texts("check", paths)
+	for i := 0; i < len(texts) && err == nil; i++ {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		err = run(texts[i:i+1], plot, out)
+	}
+	return err
 }
 
 // explain returns the explanation of each limit, and of their combination.

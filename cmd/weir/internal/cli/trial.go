@@ -22,6 +22,7 @@ var logFields = []string{"ip", "method", "path", "query", "uri", "status", "user
 // Trial is a command that tries limits on the traffic of logs, and reports what they do as a table, as JSON and as a plot.
 type Trial struct {
 	Limits  []string
+	Config  []string // rules files, whose limits are tried, too
 	keys    []string
 	format  string
 	plot    *Plot
@@ -34,6 +35,7 @@ func (t *Trial) AddFlags(cmd *cobra.Command, key, limit, plot string) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&t.keys, "key", []string{"ip"}, key)
 	flags.StringArrayVar(&t.Limits, "limit", nil, limit)
+	flags.StringArrayVar(&t.Config, "config", nil, "try the limits of the rules in this `FILE`, or in a directory, too")
 	flags.StringVar(&t.format, "format", "table", "print a `table` or json")
 	Offer(cmd, "key", logFields...)
 	Offer(cmd, "format", "table", "json")

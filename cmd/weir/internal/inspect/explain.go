@@ -80,7 +80,7 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 		}
 		return o.form.write("explain", cmd.OutOrStdout(), e, explanationText(e))
 	}
-	config, err := load("explain", o.config...)
+	config, err := rules.LoadFor("explain", o.config...)
 	if err != nil {
 		return err
 	}

@@ -36,25 +36,6 @@ docs/reference/rules.md describes the files.`,
 	return cmd
 }
 
-// problemHint follows the problems of files.
-const problemHint = "docs/reference/rules.md describes rules files; weir rules schema prints the schema for editors"
-
-// load reads rules files. Its error shows all their problems.
-func load(command string, paths ...string) (*rules.Config, error) {
-	config, err := rules.Load(rules.Options{}, paths...)
-	if err != nil {
-		return nil, refused(command, err)
-	}
-	return config, nil
-}
-
-func refused(command string, err error) error {
-	if problems, ok := err.(rules.Problems); ok {
-		return cli.Fail(fmt.Errorf("%s: %s\n%w", command, cli.Plural(int64(len(problems)), "problem"), err), problemHint)
-	}
-	return err
-}
-
 func lintCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "lint FILE...",
@@ -68,7 +49,7 @@ The exit code is 1 if there are errors.`,
 			if len(args) == 0 {
 				return cli.Misusef("name the files, or a directory: weir rules lint weir.yaml", "rules lint: no file named")
 			}
-			config, err := load("rules lint", args...)
+			config, err := rules.LoadFor("rules lint", args...)
 			if err != nil {
 				return err
 			}
@@ -146,7 +127,7 @@ func runTests(files []string, form format, out io.Writer) error {
 	for _, file := range files {
 		more, err := rules.Try(file)
 		if err != nil {
-			return refused("rules test", err)
+			return rules.Refused("rules test", err)
 		}
 		results = append(results, more...)
 	}
@@ -185,11 +166,11 @@ keep what they have used.`,
 			if len(args) != 2 {
 				return cli.Misusef("name the old and the new file: weir rules diff weir.yaml new.yaml", "rules diff: %s, want two", cli.Plural(int64(len(args)), "argument"))
 			}
-			before, err := load("rules diff", args[0])
+			before, err := rules.LoadFor("rules diff", args[0])
 			if err != nil {
 				return err
 			}
-			now, err := load("rules diff", args[1])
+			now, err := rules.LoadFor("rules diff", args[1])
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -25,6 +26,11 @@ func (o *options) parse() (key simulate.Key, candidates []simulate.Candidate, er
 	if key, err = o.Key(); err != nil {
 		return key, nil, err
 	}
+	texts, err := rules.Texts("replay", o.Config)
+	if err != nil {
+		return key, nil, err
+	}
+	o.Limits = append(o.Limits, texts...)
 	switch {
 	case len(o.Limits) > 0 && o.suggest != "":
 		return key, nil, cli.Misuse(errors.New("replay: --limit and --suggest exclude each other"), "first: weir replay --suggest 'refuse 0.1%' access.log; then try a suggestion with --limit")
@@ -33,7 +39,7 @@ func (o *options) parse() (key simulate.Key, candidates []simulate.Candidate, er
 			return key, nil, cli.LimitError("--suggest", err, []string{"a target is one of: " + strings.Join(targetForms, ", ")})
 		}
 	case len(o.Limits) == 0:
-		return key, nil, cli.Misuse(errors.New("replay: no --limit to try"), "for example: weir replay --limit 'token bucket 1/s burst 10' access.log")
+		return key, nil, cli.Misuse(errors.New("replay: no --limit and no --config to try"), "for example: weir replay --limit 'token bucket 1/s burst 10' access.log")
 	case o.top < 0:
 		return key, nil, cli.Misusef("0 shows no worst keys and minutes", "--top: %d is below 0", o.top)
 	}

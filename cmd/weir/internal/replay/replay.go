@@ -16,7 +16,7 @@ import (
 func Command() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:   "replay {--limit LIMIT | --suggest TARGET} [FILE...]",
+		Use:   "replay {--limit LIMIT | --config FILE | --suggest TARGET} [FILE...]",
 		Short: "Show what limits would have done to an access log, or suggest limits",
 		Long: `Replay reads access logs and reports what each limit would have admitted and
 denied: in total, for the worst keys and in the worst minutes. It takes the time
@@ -42,7 +42,8 @@ or key as unparsed, and shows the first of them.`,
   weir replay --key request.headers.X-Api-Key.0 --limit 'fixed window 100/1m' requests.jsonl
   weir replay --suggest 'refuse 0.1%' --plot tradeoff.svg access.log
   weir replay --key key --cost cost --limit 'token bucket 5/s burst 20' record.jsonl
-  zcat access.log.*.gz | weir replay --limit 'sliding log 5/10s' --format json --top 3`,
+  zcat access.log.*.gz | weir replay --limit 'sliding log 5/10s' --format json --top 3
+  weir rules import nginx nginx.conf > weir.yaml && weir replay --config weir.yaml access.log`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return o.run(files, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

@@ -9,18 +9,24 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
 )
 
 // compare tries the limits on the traffic and writes the result to out.
 func (o *options) compare(in io.Reader, out, errs io.Writer) error {
+	texts, err := rules.Texts("simulate", o.Config)
+	if err != nil {
+		return err
+	}
+	o.Limits = append(o.Limits, texts...)
 	pattern, err := simulate.ParsePattern(o.traffic)
 	switch {
 	case err != nil:
 		return cli.LimitError("--traffic", err, trafficForms)
 	case len(o.Limits) == 0:
-		return cli.Misuse(errors.New("simulate: no --limit to try"), "for example: weir simulate --traffic 'poisson 9/s' --limit 'token bucket 10/s burst 20'")
+		return cli.Misuse(errors.New("simulate: no --limit and no --config to try"), "for example: weir simulate --traffic 'poisson 9/s' --limit 'token bucket 10/s burst 20'")
 	}
 	if err := o.checkScenario(); err != nil {
 		return err

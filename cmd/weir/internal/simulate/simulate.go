@@ -13,7 +13,7 @@ import (
 func Command() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:   "simulate [--traffic TRAFFIC --limit LIMIT...]",
+		Use:   "simulate [--traffic TRAFFIC {--limit LIMIT | --config FILE}...]",
 		Short: "Compare limits on made-up traffic in virtual time",
 		Long: `Simulate tries limits in virtual time. It decides as the daemon does.
 
@@ -55,10 +55,11 @@ the formula of each traffic and the meaning of each figure.`,
   weir simulate --traffic 'constant 150/s' --server 100/s --limit 'token bucket 90/s burst 20'
   weir simulate --traffic 'poisson 20/s' --processes 4 --lose 30s --wait 2s --limit 'token bucket 20/s burst 20'
   weir simulate --traffic 'poisson 100/s from 400 clients' --per-client --sticky 8 --lose 20s --return 40s --limit 'token bucket 1/m burst 10'
-  weir simulate --traffic 'log access.log thin 50% speed 60' --per-client --limit 'fixed window 60/1m'`,
+  weir simulate --traffic 'log access.log thin 50% speed 60' --per-client --limit 'fixed window 60/1m'
+  weir simulate --traffic 'poisson 9/s' --config weir.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags := cmd.Flags()
-			for _, flag := range []string{"limit", "for", "seed", "per-client", "wait", "processes", "sticky", "lose", "return", "server", "key", "plot"} {
+			for _, flag := range []string{"limit", "config", "for", "seed", "per-client", "wait", "processes", "sticky", "lose", "return", "server", "key", "plot"} {
 				if flags.Changed(flag) && !flags.Changed("traffic") {
 					return cli.Misuse(fmt.Errorf("simulate: --%s without --traffic", flag), "add traffic, like: --traffic 'burst 200/s for 1s every 10s'")
 				}

@@ -1,0 +1,47 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+)
+
+// LoadFor loads rules files for a command. Its error shows all their problems.
+func LoadFor(command string, paths ...string) (*Config, error) {
+	config, err := Load(Options{}, paths...)
+	if err != nil {
+		return nil, Refused(command, err)
+	}
+	return config, nil
+}
+
+// Refused returns an error of rules files as one of the command.
+func Refused(command string, err error) error {
+	if problems, ok := err.(Problems); ok {
+		return cli.Fail(fmt.Errorf("%s: %s\n%w", command, cli.Plural(int64(len(problems)), "problem"), err),
+			"docs/reference/rules.md describes rules files; weir rules schema prints the schema for editors")
+	}
+	return err
+}
+
+// Texts returns the limits of rules files for a command that tries limits: of each rule, plan and candidate, each text once. It
+// returns none without files.
+func Texts(command string, paths []string) (texts []string, err error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	config, err := LoadFor(command, paths...)
+	if err != nil {
+		return nil, err
+	}
+	for _, limit := range config.Limits() {
+		if text := limitText(limit); !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 0 {
+		return nil, cli.Fail(fmt.Errorf("%s: --config: no rule has a limit", command), "rules that deny, or are unlimited, have none")
+	}
+	return texts, nil
+}
