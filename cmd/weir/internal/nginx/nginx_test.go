@@ -86,6 +86,49 @@ server {
 	}
 }
 
+// A client chooses its Host. nginx gives a host that no server names to the default server of the address.
+func TestUnknownHostsMatchTheLimitsOfTheDefaultServer(t *testing.T) {
+	for name, c := range map[string]struct {
+		servers string
+		want    map[string]string // the rule by host, or "" for none
+	}{
+		"the first server, beside a redirect": {
+			`server { listen 80; server_name shop.example www.shop.example; return 301 https://shop.example; }
+			 server { listen 443 ssl; server_name shop.example; limit_req zone=a; }`,
+			map[string]string{"shop.example": "a", "other": "a", "www.shop.example": ""},
+		},
+		"the server that says so": {
+			`server { server_name one; limit_req zone=a; }
+			 server { listen *:80 default_server; server_name two; limit_req zone=b; }
+			 server { listen 80; server_name three; limit_req zone=c; }`,
+			map[string]string{"one": "a", "two": "b", "three": "c", "other": "b"},
+		},
+		"a server without limits": {
+			`server { listen 127.0.0.1; server_name _; return 444; } server { listen 127.0.0.1:80; server_name two; limit_req zone=a; }`,
+			map[string]string{"two": "a", "other": ""},
+		},
+		"another server has a pattern of its name": {
+			`server { server_name shop.example; limit_req zone=a; } server { server_name *.example; }`,
+			map[string]string{"shop.example": "a", "x.example": "", "other": ""},
+		},
+	} {
+		config := importOf(t, `
+limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s;
+limit_req_zone $binary_remote_addr zone=b:1m rate=1r/s;
+limit_req_zone $binary_remote_addr zone=c:1m rate=1r/s;
+`+c.servers)
+		for host, want := range c.want {
+			got := ""
+			for _, m := range config.Matches(rules.Attributes{"path": "/", "client": "192.0.2.1", "host": host}) {
+				got += m.Name
+			}
+			if got != want {
+				t.Errorf("%s: host %s matches %q, want %q", name, host, got, want)
+			}
+		}
+	}
+}
+
 func TestBadConfigurationsAreRefusedWithTheirLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"http {\n server {":                  "nginx.conf:2: the file ends within a directive or a block",

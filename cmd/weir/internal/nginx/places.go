@@ -38,12 +38,11 @@ func (c *converter) places(http []*directive) {
 			servers, named = append(servers, d), append(named, c.hostsOf(d)...)
 		}
 	}
-	for _, s := range servers {
+	defaults := defaultServers(servers)
+	for i, s := range servers {
 		at := top.within()
 		if len(servers) > 1 {
-			if at.hosts = plainHosts(s); len(at.hosts) == 0 {
-				at.others = named
-			}
+			at.hosts, at.others = c.hostsThatReach(s, defaults[i], named)
 		}
 		c.read(&at, s.block)
 		c.locations(at, s.block)
@@ -87,40 +86,6 @@ func (c *converter) read(p *place, block []*directive) {
 		p.uses = append(p.uses, uses...)
 	}
 	slices.SortStableFunc(p.uses, func(a, b *directive) int { return strings.Compare(b.name(), a.name()) })
-}
-
-// hostsOf returns the names of a server as patterns, and notes those that are none.
-func (c *converter) hostsOf(server *directive) []string {
-	for _, d := range server.block {
-		if d.name() != "server_name" {
-			continue
-		}
-		for _, name := range d.words[1:] {
-			if strings.HasPrefix(name, "~") {
-				c.note(d, "server_name %s: not imported: rules have no regular expressions", name)
-			}
-		}
-	}
-	return plainHosts(server)
-}
-
-// plainHosts returns no hosts for a server of all names.
-func plainHosts(server *directive) (hosts []string) {
-	for _, d := range server.block {
-		if d.name() != "server_name" {
-			continue
-		}
-		for _, name := range d.words[1:] {
-			switch {
-			case name == "_", name == "", strings.HasPrefix(name, "~"), strings.HasPrefix(name, "$"):
-			case strings.HasPrefix(name, "."):
-				hosts = append(hosts, name[1:], "*"+name)
-			default:
-				hosts = append(hosts, name)
-			}
-		}
-	}
-	return hosts
 }
 
 // locations adds a server, and those of its locations that decide otherwise.
