@@ -70,7 +70,7 @@ func (a *API) newChecked(rules ...*weir.Rule) checkedRules {
 	}
 	for i, rule := range rules {
 		if rule.Held() != nil {
-			return checkedRules{rule: rule.Name(), unfit: "holds slots, which a check cannot release; take and record it instead"}
+			return checkedRules{rule: rule.Name(), unfit: "holds slots, which a check cannot release; delete the rule, or ask /v1/reserve instead"}
 		}
 		o.Rules = append(o.Rules, httplimit.Rule{
 			Rule: rule,

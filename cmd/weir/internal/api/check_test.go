@@ -174,7 +174,7 @@ func TestFaultyChecksSayWhatAndWhere(t *testing.T) {
 		{byQuery, "key=a&x=1", gateway, nil, "query", `query has the field "x", not one of rule, key, cost`},
 		{byQuery, "key=%zz", gateway, nil, "query", "query is not URL-encoded"},
 		{byQuery, "key=a&rule=other", gateway, nil, "rule", `rule is "other", and no rule has that name`},
-		{byQuery, "key=a&rule=jobs", gateway, nil, "rule", `rule is "jobs", which holds slots, which a check cannot release; take and record it instead`},
+		{byQuery, "key=a&rule=jobs", gateway, nil, "rule", `rule is "jobs", which holds slots, which a check cannot release; delete the rule, or ask /v1/reserve instead`},
 		{byQuery, "key=a&rule=slow", gateway, nil, "rule", `rule is "slow", which would delay a request for longer than 10s; shorten its queue, or add nodelay`},
 		{byQuery, "key=a&cost=-1", gateway, nil, "cost", `cost is "-1", not a whole number of 0 or more, below 2^63, in plain digits`},
 		{byQuery, "key=a&cost=9223372036854775808", gateway, nil, "cost", `cost is "9223372036854775808", not a whole number of 0 or more, below 2^63, in plain digits`},

@@ -19,6 +19,9 @@ func Import(c *Config) *imported.Result {
 	} {
 		m.Notes = append(m.Notes, imported.Note{Text: text})
 	}
+	for _, text := range c.Ignored {
+		m.Notes = append(m.Notes, imported.Note{Text: text})
+	}
 	for _, domain := range c.order {
 		keys := map[string]bool{}
 		c.domains[domain].keys(keys)

@@ -75,12 +75,17 @@ func (r *reader) fields(v rules.Value, want string, known map[string]func(rules.
 		case read != nil:
 			read(f.Value)
 		case slices.Contains(keys, f.Name):
-			file, line := f.Key.Place()
-			r.config.Ignored = append(r.config.Ignored, fmt.Sprintf("%s:%d: %s has no meaning in %s", file, line, f.Name, want))
+			r.ignore(f.Key, f.Name, want)
 		default:
 			f.Key.Fail("the key %q is unknown, want one of %s", f.Name, strings.Join(keys, ", "))
 		}
 	}
+}
+
+// ignore notes a key that has no meaning where it stands.
+func (r *reader) ignore(at rules.Value, name, within string) {
+	file, line := at.Place()
+	r.config.Ignored = append(r.config.Ignored, fmt.Sprintf("%s:%d: %s has no meaning in %s", file, line, name, within))
 }
 
 // keys are those of envoyproxy/ratelimit, and our own one.
@@ -156,13 +161,13 @@ type draft struct {
 // descriptor reads one descriptor. It returns its path, or "" without a key.
 func (r *reader) descriptor(d *descriptor, path string, v rules.Value) string {
 	l := &draft{Limit: &Limit{}}
-	var below, shared rules.Value
+	var below, shared, shadow rules.Value
 	r.fields(v, "a descriptor", map[string]func(rules.Value){
 		"key":             func(v rules.Value) { d.key = v.Text("a key") },
 		"value":           func(v rules.Value) { d.value = v.Text("a value") },
 		"rate_limit":      func(v rules.Value) { r.rateLimit(l, v) },
 		"descriptors":     func(v rules.Value) { below = v },
-		"shadow_mode":     func(v rules.Value) { l.Shadow = v.Flag() },
+		"shadow_mode":     func(v rules.Value) { l.Shadow, shadow = v.Flag(), v },
 		"quota_mode":      func(v rules.Value) { l.Quota = v.Flag() },
 		"detailed_metric": func(v rules.Value) { l.Detailed = v.Flag() },
 		"value_to_metric": func(v rules.Value) { d.valueToMetric = v.Flag() },
@@ -182,11 +187,12 @@ func (r *reader) descriptor(d *descriptor, path string, v rules.Value) string {
 		shared.Fail("share_threshold needs a value with a star")
 	case l.extended && !l.given:
 		l.extensionAt.Fail("weir belongs to a rate_limit, and the descriptor has none")
+	case l.Shadow && !l.given:
+		r.ignore(shadow, "shadow_mode", "a descriptor without rate_limit")
 	}
 	if l.given {
-		l.File, l.Line = v.Place()
-		d.limit, l.path = l.Limit, path
-		r.finish(l, path)
+		d.limit = l.Limit
+		r.finish(l, path, v)
 	}
 	if !below.IsEmpty() {
 		d.below = newLevel()
@@ -243,7 +249,9 @@ func (r *reader) extension(l *draft, v rules.Value) {
 }
 
 // finish makes the rules of the engine.
-func (r *reader) finish(l *draft, path string) {
+func (r *reader) finish(l *draft, path string, v rules.Value) {
+	l.File, l.Line = v.Place()
+	l.path = path
 	unit := service.RateLimitResponse_RateLimit_Unit(service.RateLimitResponse_RateLimit_Unit_value[l.unit])
 	switch {
 	case l.Unlimited && unit != 0:

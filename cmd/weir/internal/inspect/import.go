@@ -46,7 +46,7 @@ locations become paths. A map or geo block that leaves no key becomes an excepti
 		RunE: func(cmd *cobra.Command, args []string) error {
 			made, err := importNginx(args[0])
 			if err != nil {
-				return cli.Fail(fmt.Errorf("rules import nginx: %w", err), "docs/howto/gateways.md says what can be imported; nginx -t checks the configuration itself")
+				return cli.Fail(fmt.Errorf("rules import nginx: %w", err), "docs/howto/nginx-limits.md says what can be imported; nginx -t checks the configuration itself")
 			}
 			return printImported(cmd, made, args[0], "limits are the directives limit_req and limit_conn")
 		},
@@ -106,7 +106,7 @@ func importNginx(file string) (*imported.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := nginx.Import(os.DirFS(root), filepath.ToSlash(inside))
+	made, err := nginx.Import(os.DirFS(root), root, filepath.ToSlash(inside))
 	if bad, ok := errors.AsType[*os.PathError](err); ok {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(root, bad.Path), bad.Err)
 	}

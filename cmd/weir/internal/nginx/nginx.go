@@ -14,9 +14,9 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/imported"
 )
 
-// Import reads a configuration file, and those that it includes.
-func Import(files fs.FS, name string) (*imported.Result, error) {
-	all, err := parse(files, name)
+// Import reads a configuration file, and those that it includes. Notes and errors name files with root before them.
+func Import(files fs.FS, root, name string) (*imported.Result, error) {
+	all, err := parse(files, root, name)
 	if err != nil {
 		return nil, err
 	}

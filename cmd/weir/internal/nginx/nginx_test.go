@@ -30,7 +30,7 @@ func archive(t *testing.T) (files fstest.MapFS, cases []string) {
 func TestConfigurationsBecomeTheseRules(t *testing.T) {
 	files, cases := archive(t)
 	for _, name := range cases {
-		r, err := Import(files, name+"/nginx.conf")
+		r, err := Import(files, "", name+"/nginx.conf")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -46,7 +46,7 @@ func TestConfigurationsBecomeTheseRules(t *testing.T) {
 // imported returns the rules of a configuration.
 func importOf(t *testing.T, text string) *rules.Config {
 	t.Helper()
-	r, err := Import(fstest.MapFS{"nginx.conf": {Data: []byte(text)}}, "nginx.conf")
+	r, err := Import(fstest.MapFS{"nginx.conf": {Data: []byte(text)}}, "", "nginx.conf")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestBadConfigurationsAreRefusedWithTheirLine(t *testing.T) {
 		strings.Repeat("a {", 70):            "more than 64 blocks",
 		"http { content_by_lua_block { if {": "a block has no end",
 	} {
-		_, err := Import(fstest.MapFS{"nginx.conf": {Data: []byte(text)}}, "nginx.conf")
+		_, err := Import(fstest.MapFS{"nginx.conf": {Data: []byte(text)}}, "", "nginx.conf")
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q got %v, want %s", text, err, want)
 		}
@@ -156,7 +156,7 @@ func FuzzImport(f *testing.F) {
 		f.Add(string(file.Data))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := Import(fstest.MapFS{"nginx.conf": {Data: []byte(text)}}, "nginx.conf")
+		r, err := Import(fstest.MapFS{"nginx.conf": {Data: []byte(text)}}, "", "nginx.conf")
 		if err != nil || len(r.Rules) == 0 {
 			return
 		}
@@ -175,7 +175,7 @@ func TestDelaysGiveWayToLimitsThatDecideTogether(t *testing.T) {
 	r, err := Import(fstest.MapFS{"nginx.conf": {Data: []byte(`
 limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s;
 limit_req_zone $server_name zone=b:1m rate=9r/s;
-server { limit_req zone=a burst=5; limit_req zone=b burst=7; }`)}}, "nginx.conf")
+server { limit_req zone=a burst=5; limit_req zone=b burst=7; }`)}}, "", "nginx.conf")
 	if err != nil || len(r.Rules) != 2 || r.Rules[0].Limit != "token bucket 1/s burst 6" || r.Rules[1].Limit != "token bucket 9/s burst 8" || len(r.Notes) != 2 {
 		t.Errorf("got %+v, %v", r, err)
 	}

@@ -38,15 +38,16 @@ const (
 
 // parser reads a configuration and the files that it includes.
 type parser struct {
-	files fs.FS
-	root  string // the folder of the first file, in which included files lie
-	count int
-	bytes int
+	files  fs.FS
+	root   string // of files, in notes and errors
+	folder string // of the first file, in which included files lie
+	count  int
+	bytes  int
 }
 
 // parse reads a file.
-func parse(files fs.FS, name string) ([]*directive, error) {
-	p := &parser{files: files, root: path.Dir(name)}
+func parse(files fs.FS, root, name string) ([]*directive, error) {
+	p := &parser{files: files, root: root, folder: path.Dir(name)}
 	return p.file(name, 0)
 }
 
@@ -57,9 +58,9 @@ func (p *parser) file(name string, depth int) ([]*directive, error) {
 	}
 	p.count, p.bytes = p.count+1, p.bytes+len(text)
 	if p.count > maxFiles || p.bytes > maxBytes {
-		return nil, fmt.Errorf("%s: the configuration has more than %d files or %d bytes", name, maxFiles, maxBytes)
+		return nil, fmt.Errorf("%s: the configuration has more than %d files or %d bytes", p.root+name, maxFiles, maxBytes)
 	}
-	w := &words{text: string(text), file: name, line: 1}
+	w := &words{text: string(text), file: p.root + name, line: 1}
 	all, err := p.block(w, depth, false)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", w.file, w.line, err)
@@ -112,7 +113,7 @@ func (p *parser) block(w *words, depth int, closed bool) (all []*directive, err 
 func (p *parser) include(d *directive, depth int) (all []*directive, err error) {
 	pattern := strings.TrimPrefix(d.arg(0), "/")
 	if !path.IsAbs(d.arg(0)) {
-		pattern = path.Join(p.root, d.arg(0))
+		pattern = path.Join(p.folder, d.arg(0))
 	}
 	names := []string{pattern}
 	if strings.ContainsAny(pattern, "*?[") {

@@ -139,7 +139,7 @@ func (c *converter) write() {
 			r.Missing = "skip"
 		}
 		if weir.Describe(m.limit).Held {
-			c.note(m.zone.directive, "rule %s counts slots, which a gateway's check cannot release: ask /v1/reserve", name)
+			c.note(m.zone.directive, "rule %s counts slots, which nginx cannot release: delete the rule and keep limit_conn, or ask /v1/reserve", name)
 		}
 		c.Rules = append(c.Rules, r)
 	}
