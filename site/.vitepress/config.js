@@ -15,7 +15,7 @@ function sidebar() {
   }))
 }
 
-// linksToTheRepository sends a link that leaves docs to the file of the repository.
+// linksToTheRepository sends a link that leaves docs to the file of the repository, and one to the index to its page.
 function linksToTheRepository(md) {
   md.core.ruler.push('repository', ({ tokens, env }) => {
     for (const token of tokens.flatMap(t => t.children ?? [])) {
@@ -23,6 +23,7 @@ function linksToTheRepository(md) {
       if (token.type !== 'link_open' || !href || /^([a-z]+:|#)/.test(href)) continue
       const path = posix.join('docs', posix.dirname(env.relativePath), href)
       if (!/^docs\/.*\.md(#.*)?$/.test(path)) token.attrSet('href', repository + path)
+      else token.attrSet('href', href.replace('README.md', 'index.md'))
     }
   })
 }
