@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,39 +48,52 @@ func TestCallersWaitWhileTheirSlotMoves(t *testing.T) {
 	number := cluster.Slot(engines[0].keys.Name(0, "", ""))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	served := make(chan error)
-	const callers, each = 10, 20
+	const callers = 10
+	var all sync.WaitGroup
+	var served atomic.Int64
+	var enough atomic.Bool
 	for i := range callers {
-		go func() {
-			for range each {
+		all.Go(func() {
+			for !enough.Load() {
 				a, err := queues[i%2].Acquire(ctx, requests...)
 				if err == nil {
 					time.Sleep(10 * time.Millisecond)
 					err = a.Done(ctx)
 				}
-				served <- err
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				served.Add(1)
 			}
-		}()
+		})
 	}
-	wait := func(n int) {
+	wait := func(n int64) {
 		t.Helper()
-		for range n {
-			if err := <-served; err != nil {
-				t.Fatal(err)
+		from := served.Load()
+		eventually(t, "callers are served", func() error {
+			if got := served.Load() - from; got < n {
+				return fmt.Errorf("%d are, want %d", got, n)
 			}
-		}
+			return nil
+		})
 	}
 	wait(callers)
 	move := cluster.BeginMove(number, other(cluster, number))
 	move.Keys(1)
 	for _, e := range engines {
 		before := e.Stats().Calls
-		for e.Stats().Calls < before+calls.MovingTries { // the caller is refused
-			time.Sleep(time.Millisecond)
-		}
+		eventually(t, "the engine asks while the slot moves", func() error {
+			if got := e.Stats().Calls - before; got < calls.MovingTries {
+				return fmt.Errorf("%d calls, want %d", got, calls.MovingTries)
+			}
+			return nil
+		})
 	}
 	move.Finish()
-	wait(callers*each - callers)
+	wait(10 * callers)
+	enough.Store(true)
+	all.Wait()
 	for _, r := range []weir.Request{slots.For("k", 0), slots.For("all", 0)} {
 		if d, err := engines[0].Peek(t.Context(), r); err != nil || d.Remaining != 2 {
 			t.Errorf("afterwards: %+v and %v, want both slots free", d, err)
