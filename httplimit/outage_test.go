@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,9 +48,11 @@ func TestAnOutageFollowsThePolicyOfTheGuard(t *testing.T) {
 // What a request did not use comes back where it was taken: to the share of this process while the engine is away.
 func TestCostsOfAnOutageAreSettledHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, away := weir.NewMemory(weir.MemoryOptions{}), true
+		memory := weir.NewMemory(weir.MemoryOptions{})
+		var away atomic.Bool
+		away.Store(true)
 		engine := remote(memory, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
-			if away {
+			if away.Load() {
 				return weir.Answer{}, errors.New("connection refused")
 			}
 			return next(ctx, c)
@@ -61,7 +64,7 @@ func TestCostsOfAnOutageAreSettledHere(t *testing.T) {
 		for i := range 20 {
 			wantStatus(t, fmt.Sprintf("request %d of an outage", i), get(h, alice), 200)
 		}
-		away = false
+		away.Store(false)
 		time.Sleep(2 * time.Second)
 		if d, err := memory.Peek(t.Context(), rule.For("all", 0)); err != nil || d.Remaining != 80 {
 			t.Errorf("the engine has %d left and %v, want 80 after 20 requests of one unit", d.Remaining, err)

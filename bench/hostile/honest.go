@@ -219,6 +219,8 @@ type follower struct {
 	admitted
 	due     int64 // when the last refusal said to retry; 0 without one
 	dueCost int64
+	// The last refusal that the daemon may repeat to larger costs, which says when this cost can be retried, and not when they can.
+	refusedCost, refusedTill int64
 }
 
 func (f *follower) step(k *worker) {
@@ -237,7 +239,11 @@ func (f *follower) step(k *worker) {
 	if due > 0 && e.sent >= due && e.loose == 0 && !e.answer.Allowed {
 		k.world.Break(promiseBounds, "%s, key %q, cost %d: the daemon refused a retry at its own retry_after; the answer was %+v", f.rule, f.key, cost, e.answer)
 	}
-	if !e.answer.Allowed && k.random.IntN(2) == 0 {
+	if e.answer.Allowed || cost > f.refusedCost && e.sent < f.refusedTill {
+		return
+	}
+	f.refusedCost, f.refusedTill = cost, e.received+e.answer.RetryAfter
+	if k.random.IntN(2) == 0 {
 		f.comeBack(k, e)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,9 +59,9 @@ func TestSettleGivesBackWhatWasNotUsed(t *testing.T) {
 func TestASettlementDuringAnOutageIsMadeAtTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := weir.NewMemory(weir.MemoryOptions{})
-		fails := false
+		var fails atomic.Bool
 		guard, err := layer.Guard(weir.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
-			if fails {
+			if fails.Load() {
 				return weir.Answer{}, errors.New("connection refused")
 			}
 			return memory.Do(ctx, call)
@@ -71,7 +72,7 @@ func TestASettlementDuringAnOutageIsMadeAtTheEngine(t *testing.T) {
 		defer guard.Close()
 		a := newAPI(t, guard, "default=concurrency 2 lease 1m and fixed window 10/366d")
 		token := tokenOf(t, post(a, "/v1/reserve", `{"key":"a","cost":2}`))
-		fails = true
+		fails.Store(true)
 		for range 5 {
 			post(a, "/v1/take", `{"key":"b"}`)
 		}
@@ -81,7 +82,7 @@ func TestASettlementDuringAnOutageIsMadeAtTheEngine(t *testing.T) {
 		if w := post(a, "/v1/settle", `{"token":"`+token+`","cost":0}`); w.Code != 404 {
 			t.Errorf("a second settle: got %d %s, want 404", w.Code, w.Body)
 		}
-		fails = false
+		fails.Store(false)
 		time.Sleep(2 * time.Second)
 		for limit, want := range map[string]int64{"concurrency 2 lease 1m": 2, "fixed window 10/366d": 9} {
 			rule, err := weir.ParseRule("default=" + limit)
