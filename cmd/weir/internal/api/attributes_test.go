@@ -49,7 +49,7 @@ func TestRulesInFilesDecideByAttributes(t *testing.T) {
 		{"/v1/take", `{"rule":"login","key":"192.0.2.2"}`, `{"allowed":true,"rule":"login",`},
 		{"/v1/take", `{"rule":"banned","key":"a"}`, `"detail":"rule is \"banned\", and no rule has that name"`},
 		{"/v1/take", `{"attributes":{"path":"/"},"key":"a"}`, `"detail":"attributes excludes requests, rule and key"`},
-		{"/v1/take", `{"attributes":{"path":5}}`, `"field":"attributes"`},
+		{"/v1/take", `{"attributes":{"path":5}}`, `"detail":"attributes has a number as \"path\", not a string","field":"attributes"`},
 		{"/v1/take", `{"attributes":{"path":"/","path":"/login"}}`, `"status":400`},
 		{"/v1/record", `{"attributes":{"path":"/"}}`, `"status":400`},
 		{"/v1/wait", `{"attributes":{"path":"/"}}`, `"status":400`},

@@ -111,6 +111,10 @@ func (d *decoder) attributes(at spot) rules.Attributes {
 	request := rules.Attributes{}
 	d.object(at, func() {
 		name := rules.AttributeName(string(d.text))
+		if kind := d.json.PeekKind(); kind != '"' && kinds[kind] != "" {
+			d.fail(badField(fieldAttributes, "has "+kinds[kind]+" as "+quote(name)+", not a string"))
+			return
+		}
 		request[name] = string(d.string(at))
 		if len(request) > maxAttributes {
 			d.fail(badField(fieldAttributes, fmt.Sprintf("are more than %d", maxAttributes)))
