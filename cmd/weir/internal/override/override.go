@@ -87,7 +87,7 @@ func (e *Entry) check(engine weir.Engine, now time.Time) error {
 var errFull = fmt.Errorf("override: there are %d already, which is the most", MaxEntries)
 
 // ErrUnknown is returned by Remove if there is no such entry.
-var ErrUnknown = errors.New("override: there is none for this rule and key")
+var ErrUnknown = errors.New("override: there is none for this rule and key; weir ctl overrides lists those in force")
 
 // StoreError reports that entries could not be kept or read.
 type StoreError struct{ Err error }
