@@ -79,7 +79,7 @@ func limitHint(code weir.Code) string {
 	case weir.CodeEngine:
 		return "Redis holds counts up to 1e9 and whole microseconds exactly; the memory engine holds more"
 	case weir.CodeNoPace:
-		return "choose a limit that admits at a rate, like: token bucket 5/s burst 1, rate gate 2/s"
+		return "choose a limit that admits at a rate, like: token bucket 5/s burst 1, rate gate 2/s; weir pace bounds commands by --at-once"
 	}
 	return ""
 }
