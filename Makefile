@@ -71,7 +71,7 @@ staticcheck: ## run staticcheck
 	@$(STAGE) staticcheck go run $(STATICCHECK) work
 
 # -short: random tests draw fewer rounds, for the race detector makes a round five to ten times as slow. test-386 and long
-# run all rounds but those of pace and of reloads, which make quick runs. vet has run already.
+# run all rounds but those of pace and of reloads, which make full runs. vet has run already.
 race: ## test all modules under the race detector
 	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 go test -race -short -vet=off -parallel 4 -timeout 20m $(PACKAGES)
 
@@ -100,7 +100,10 @@ test-deploy: ## decode the files of deploy into the types of Kubernetes, Compose
 test-release: test-deploy ## build against the tags of a copy all that users import; run make dist twice; install the deb; ten minutes
 	@$(STAGE) 'test release' env WEIR_RELEASE=1 go test -count=1 -v -timeout 30m ./internal/release
 
-quick: ## test all modules and run no other check
+quick: ## test the root module in short form, a minute
+	@$(STAGE) 'test' go test -short ./...
+
+full: ## test all modules in full form, and run no other check
 	@$(STAGE) 'test' go test work
 
 fuzz: ## run every fuzz target for FUZZTIME (1s)

@@ -292,8 +292,8 @@ func TestProcessesThatHearNothingUseSlotsToo(t *testing.T) {
 		{"all hear", 0, 0, 1960},
 		{"one is deaf", 1, 0, 1920},
 		{"all are deaf", 3, 0, 1850},
-		{"one does not know", 0, 1, 1600},
-		{"nobody knows", 0, 3, 1300},
+		{"one does not know", 0, 1, 1400},
+		{"nobody knows", 0, 3, 1000},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			server := linetest.NewServer(weir.MemoryOptions{})
