@@ -62,29 +62,7 @@ when a signal interrupts it, like other filters.`,
   weir pace 100/10s --engine redis://127.0.0.1:6379 --name vendor < jobs.txt
   weir pace '100/10s and fixed window 10000/d' --at-once 5 < urls.txt -- curl -sO`,
 		ValidArgsFunction: complete,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			args, command, err := splitCommand(cmd, args)
-			if err != nil {
-				return err
-			}
-			if err := o.shared.Check(cmd.Flags().Changed); err != nil {
-				return err
-			}
-			ctx, lose := context.WithCancelCause(cmd.Context())
-			defer lose(nil)
-			o.lost = lose
-			f, err := o.parse(args, command)
-			if err != nil {
-				return err
-			}
-			defer f.close()
-			if err := cli.RequireOutput("pace", cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			ctx, stop := cli.UntilSignal(ctx)
-			defer stop()
-			return f.run(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		RunE:              o.run,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.bytes, "bytes", "", "pace bytes instead of lines at this `RATE`: 200KiB/s, 5MB/m")
@@ -97,6 +75,31 @@ when a signal interrupts it, like other filters.`,
 	o.shared.Add(cmd, "pipes")
 	cli.Offer(cmd, "key", "host")
 	return cmd
+}
+
+// run paces as the command line says.
+func (o *options) run(cmd *cobra.Command, args []string) error {
+	args, command, err := splitCommand(cmd, args)
+	if err != nil {
+		return err
+	}
+	if err := o.shared.Check(cmd.Flags().Changed); err != nil {
+		return err
+	}
+	ctx, lose := context.WithCancelCause(cmd.Context())
+	defer lose(nil)
+	o.lost = lose
+	f, err := o.parse(args, command)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	if err := cli.RequireOutput("pace", cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	ctx, stop := cli.UntilSignal(ctx)
+	defer stop()
+	return f.run(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 }
 
 // run copies in to out. It returns a quietExit where other filters end silently.

@@ -16,13 +16,17 @@ func LoadFor(command string, paths ...string) (*Config, error) {
 	return config, nil
 }
 
-// Refused returns an error of rules files as one of the command.
+// Refused returns an error of rules files as one of the command. A single file that cannot be read needs no list.
 func Refused(command string, err error) error {
-	if problems, ok := err.(Problems); ok {
-		return cli.Fail(fmt.Errorf("%s: %s\n%w", command, cli.Plural(int64(len(problems)), "problem"), err),
-			"docs/reference/rules.md describes rules files; weir rules schema prints the schema for editors")
+	problems, ok := err.(Problems)
+	switch {
+	case !ok:
+		return err
+	case len(problems) == 1 && problems[0].Line == 0:
+		return cli.Fail(fmt.Errorf("%s: %w", command, err), "name a file with rules, or a directory of such files; docs/reference/rules.md describes them")
 	}
-	return err
+	return cli.Fail(fmt.Errorf("%s: %s\n%w", command, cli.Plural(int64(len(problems)), "problem"), err),
+		"docs/reference/rules.md describes rules files; weir rules schema prints the schema for editors")
 }
 
 // Texts returns the limits of rules files for a command that tries limits: of each rule, plan and candidate, each text once. It

@@ -45,7 +45,7 @@ func (o *configOptions) load(parsing rules.Options) (*inUse, error) {
 	}
 	set, err := rules.Open(parsing, o.paths...)
 	if err != nil {
-		return nil, cli.Fail(fmt.Errorf("serve: --config:\n%w", err), "docs/reference/rules.md describes rules files; weir rules lint checks them")
+		return nil, rules.Refused("serve: --config", err)
 	}
 	return &inUse{set.Config().Named(), set}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -15,6 +16,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/admin"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
@@ -150,7 +152,7 @@ func (o *options) checkEngine(isSet func(flag string) bool) error {
 	return o.state.check(isSet, o.engine.shared())
 }
 
-// run serves until the context ends.
+// run opens what the daemon needs, the listener last, and serves until the context ends.
 func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	ctx, drain := context.WithCancel(ctx)
 	defer drain()
@@ -219,47 +221,68 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer stop()
+	return o.answer(ctx, out, &started{log, seen, used, named, check, most, engine, changed, listener, recorded, drain})
+}
+
+// started is what a daemon has opened before it answers.
+type started struct {
+	log      *slog.Logger
+	seen     *metrics.Metrics
+	used     *inUse
+	named    hosts
+	check    api.CheckOptions
+	most     int
+	engine   *chosenEngine
+	changed  *overrides
+	listener net.Listener
+	recorded func([]weir.Request, bool)
+	drain    func()
+}
+
+// answer serves until the context ends.
+func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	asked := o.state.saveSignals() // before the announcement names this process
-	again := reloadSignals(used.set != nil)
-	s := server{log: log, ports: &o.ports, door: *o.ports.door(named, listener.Addr()), open: connections{most: most}, drain: o.drain, grace: o.grace}
-	o.compat.warn(log, used.config())
-	envoy := o.ports.envoy.server(engine, used, &o.compat.stats, seen, func(err error) { s.api.Failed(err) }, recorded, log)
+	again := reloadSignals(d.used.set != nil)
+	s := server{log: d.log, ports: &o.ports, door: *o.ports.door(d.named, d.listener.Addr()), open: connections{most: d.most}, drain: o.drain, grace: o.grace}
+	o.compat.warn(d.log, d.used.config())
+	envoy := o.ports.envoy.server(d.engine, d.used, &o.compat.stats, d.seen, func(err error) { s.api.Failed(err) }, d.recorded, d.log)
 	s.api = api.New(api.Options{
-		Serves: door.Serves, Who: door.Of, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
-		Check: check, Dynamic: o.mayNameLimits(), Secret: changed.Secret, Asked: recorded, Judged: seen.Judged, Compared: seen.Compared, Wait: o.wait.within(most), Also: o.compat.paths(envoy, func() string { return s.api.Unready() }),
+		Serves: door.Serves, Who: door.Of, Engine: d.engine.Engine, Rules: d.used.named, Config: d.used.config(), Log: d.log, Patience: d.engine.patience, Reason: engineReason,
+		Check: d.check, Dynamic: o.mayNameLimits(), Secret: d.changed.Secret, Asked: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Wait: o.wait.within(d.most), Also: o.compat.paths(envoy, func() string { return s.api.Unready() }),
 	})
-	seen.Watch(metrics.Sources{Engine: engine.Engine, API: s.api, Rules: used.set, Overrides: func() int { return len(changed.Entries()) }})
-	traced, endTraces := o.traces.begin(seen.HTTP(s.api, s.api.Serves), s.api.Serves, seen, log)
+	d.seen.Watch(metrics.Sources{Engine: d.engine.Engine, API: s.api, Rules: d.used.set, Overrides: func() int { return len(d.changed.Entries()) }})
+	traced, endTraces := o.traces.begin(d.seen.HTTP(s.api, s.api.Serves), s.api.Serves, d.seen, d.log)
 	defer endTraces()
 	s.traffic = traced
 	redis := resp.Options{
-		Engine: engine.Engine, Rule: s.api.Rule, Patience: engine.patience, Asked: recorded, Wait: s.api.Wait, Reserve: s.api.Reserve, Settle: s.api.Settle, Failed: s.api.Failed, Clients: most, Log: log,
+		Engine: d.engine.Engine, Rule: s.api.Rule, Patience: d.engine.patience, Asked: d.recorded, Wait: s.api.Wait, Reserve: s.api.Reserve, Settle: s.api.Settle, Failed: s.api.Failed, Clients: d.most, Log: d.log,
 	}
-	o.ports.changes = admin.New(o.admin(s.api, engine, changed, drain, log))
-	if s.also, err = o.ports.open(named, listener.Addr(), &s, redis, envoy, log); err != nil {
+	o.ports.changes = admin.New(o.admin(s.api, d.engine, d.changed, d.drain, d.log))
+	var err error
+	if s.also, err = o.ports.open(d.named, d.listener.Addr(), &s, redis, envoy, d.log); err != nil {
 		return err
 	}
 	defer closePorts(s.also)
-	if err := announce(out, log, listener.Addr(), &o.ports, s.also, used.named); err != nil {
+	if err := announce(out, d.log, d.listener.Addr(), &o.ports, s.also, d.used.named); err != nil {
 		return cli.Fail(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
-	inherited().warn(log)
-	notify(log, daemon.SdNotifyReady)
-	go feedWatchdog(ctx, log)
-	if engine.memory == nil {
+	inherited().warn(d.log)
+	notify(d.log, daemon.SdNotifyReady)
+	go feedWatchdog(ctx, d.log)
+	if d.engine.memory == nil {
 		go s.api.Watch(ctx)
 	}
 	if o.ports.files != (door.Files{}) {
-		go o.ports.keepFiles(ctx, log)
+		go o.ports.keepFiles(ctx, d.log)
 	}
-	if used.set != nil {
-		used.set.Check(engine.Check)
-		go used.keepUp(ctx, s.api, seen, func(config *rules.Config) {
-			o.compat.warn(log, config)
+	if d.used.set != nil {
+		d.used.set.Check(d.engine.Check)
+		go d.used.keepUp(ctx, s.api, d.seen, func(config *rules.Config) {
+			o.compat.warn(d.log, config)
 			if envoy != nil {
 				envoy.Use(config)
 			}
-		}, again, log)
+		}, again, d.log)
 	}
-	return o.state.keepWhile(engine.memory, asked, func() error { return s.serve(ctx, listener) })
+	return o.state.keepWhile(d.engine.memory, asked, func() error { return s.serve(ctx, d.listener) })
 }

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirflow/weir/internal/testprocess"
 )
 
 // underManager returns weir serve as a service manager starts it: with the listener, if any, and the variables.
@@ -181,10 +182,7 @@ func TestAnInheritedAdminSocketIsNotOpenToAll(t *testing.T) {
 
 // The units are as systemd reads them. They name a binary, which is that of the test here.
 func TestTheUnitsAreValid(t *testing.T) {
-	tool, err := exec.LookPath("systemd-analyze")
-	if errors.Is(err, exec.ErrNotFound) {
-		t.Skip("systemd-analyze is not installed")
-	}
+	testprocess.Require(t, "systemd-analyze", "systemd")
 	exe, folder := "/bin/true", t.TempDir()
 	for _, name := range []string{"weir.service", "weir.socket"} {
 		content, err := os.ReadFile("../../../../deploy/systemd/" + name)
@@ -193,7 +191,7 @@ func TestTheUnitsAreValid(t *testing.T) {
 		}
 		writeFile(t, filepath.Join(folder, name), strings.ReplaceAll(string(content), "/usr/bin/weir", exe))
 	}
-	verify := exec.Command(tool, "verify", "--man=no", filepath.Join(folder, "weir.service"), filepath.Join(folder, "weir.socket"))
+	verify := exec.Command("systemd-analyze", "verify", "--man=no", filepath.Join(folder, "weir.service"), filepath.Join(folder, "weir.socket"))
 	if out, err := verify.CombinedOutput(); err != nil || strings.Contains(string(out), folder) {
 		t.Errorf("%v: %s", err, out)
 	}

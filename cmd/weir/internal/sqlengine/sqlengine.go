@@ -34,7 +34,9 @@ func (e *Engine) Close() { _ = e.db.Close() }
 // Error is a failure to open an engine that may pass.
 type Error struct{ Err error }
 
-func (e *Error) Error() string { return e.Err.Error() }
+// Error is one line, whatever the driver says.
+func (e *Error) Error() string { return strings.Join(strings.Fields(e.Err.Error()), " ") }
+
 func (e *Error) Unwrap() error { return e.Err }
 
 // Failed reports whether err is a failure of a database.
