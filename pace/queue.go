@@ -174,7 +174,7 @@ func (q *Queue) join(c *caller) error {
 	defer q.mu.Unlock()
 	q.arrived++
 	c.Arrival = q.arrived
-	if q.exact == nil { // calls that are on their way look at the requests after their caller has left, who may use them again
+	if q.exact == nil { // a call in flight reads the requests even after its caller has left and reuses them
 		c.requests = slices.Clone(c.requests)
 	}
 	switch {

@@ -23,7 +23,7 @@ type job struct {
 	Late       time.Duration // how much later than Start the callers come
 	Callers    int
 	Limit      string        // of the key
-	Keys       int           // each caller has one of so many keys; 0 means that all have one key
+	Keys       int           // the number of keys; 0 means that all callers have one key
 	Hold       time.Duration // how long a caller keeps slots
 	Pause      time.Duration // from one wait of a caller to the next
 	Patience   time.Duration // how long a caller waits on average before it leaves; 0 if it stays

@@ -25,7 +25,7 @@ import (
 
 // cutter cuts connections: before a request is sent, or before its answer is read.
 type cutter struct {
-	before, after atomic.Int64 // of so many requests, the next is cut; 0 is none
+	before, after atomic.Int64 // the number of requests until one is cut; 0 cuts none
 	percent       atomic.Int64 // of all requests that are cut besides, before and after
 }
 

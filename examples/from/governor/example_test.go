@@ -45,7 +45,7 @@ func Example_batch() {
 	// 51: true
 }
 
-// Keys with a limit of their own each. An idle key is evicted by itself.
+// Keys with a limit of their own each. Idle keys are evicted.
 func Example_keyed() {
 	quotas := map[string]int64{"free": 5, "pro": 100}
 	keyed, err := weir.NewKeyedFunc(func(plan string) weir.Limit {

@@ -116,7 +116,7 @@ func (c *conn) commands(need *int) error {
 	return nil
 }
 
-// await prepares for the rest of a command that has not fully arrived and needs so many bytes, or notes that one has.
+// await prepares for the rest of a command of need bytes that is still arriving, or notes that a command has arrived.
 func (c *conn) await(need int) error {
 	if c.large && need <= usualSpace {
 		c.server.large.Add(-1)

@@ -43,7 +43,7 @@ type node struct {
 // lineEnds makes the lines of all systems those that the parser counts.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// open parses a file of up to so many tokens, and takes them off. It returns false, and has noted a problem, if the file is no YAML.
+// open parses a file of at most *left tokens, and subtracts them from left. It returns false and notes a problem if the file is no YAML.
 func open(f File, left *int, problems *Problems) (root node, ok bool) {
 	if *left < 0 { // an earlier file was too much
 		return node{}, false

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Opening a pipe waits for its writer, who may never come.
+// Opening a pipe waits for a writer, and there may never be one.
 func TestAPipeInADirectoryHoldsUpNoReload(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "a.yaml"), ruled("5/m"))
