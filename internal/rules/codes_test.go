@@ -83,6 +83,7 @@ func codeConstants(t *testing.T) (names []string) {
 }
 
 func TestEveryCodeHasAName(t *testing.T) {
+	inRoot()
 	constants := codeConstants(t)
 	for i, constant := range constants {
 		if weir.Code(i+1).String() == "" {

@@ -81,6 +81,7 @@ var pathOfPage = regexp.MustCompile(`\bdocs/[a-z/-]+\.md\b`)
 
 // Error texts, helps, comments and configurations name pages by their paths.
 func TestThePathsOfPagesExist(t *testing.T) {
+	inRoot()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		name := entry.Name()
 		switch {

@@ -181,6 +181,7 @@ func TestDocumentsLinkToFilesThatExist(t *testing.T) {
 // documents returns the Markdown files of the project.
 func documents(t *testing.T) (paths []string) {
 	t.Helper()
+	inRoot()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		name := entry.Name()
 		if err == nil && entry.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "node_modules") {
@@ -199,6 +200,7 @@ func documents(t *testing.T) (paths []string) {
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
+	inRoot()
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ type goFile struct {
 // goFiles reads the imports of every Go file of the project, whatever system it is built for.
 func goFiles(t *testing.T) (files []goFile) {
 	t.Helper()
+	inRoot()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		name := entry.Name()
 		switch {

@@ -149,6 +149,7 @@ func TestRootModuleRequiresNothing(t *testing.T) {
 func modules(t *testing.T) (dirs []string) {
 	t.Helper()
 	var work struct{ Use []struct{ DiskPath string } }
+	readFile(t, "go.work") // so that the go command knows that the result depends on it
 	goJSON(t, &work, "work", "edit", "-json")
 	for _, use := range work.Use {
 		dirs = append(dirs, strings.TrimPrefix(use.DiskPath, "./"))
@@ -165,6 +166,7 @@ func directRequirements(t *testing.T, dir string) (paths []string) {
 			Indirect bool
 		}
 	}
+	readFile(t, filepath.Join(dir, "go.mod"))
 	goJSON(t, &mod, "mod", "edit", "-json", filepath.Join(dir, "go.mod"))
 	for _, required := range mod.Require {
 		if !required.Indirect {
@@ -176,6 +178,7 @@ func directRequirements(t *testing.T, dir string) (paths []string) {
 
 func goJSON(t *testing.T, into any, arguments ...string) {
 	t.Helper()
+	inRoot()
 	out, err := exec.Command("go", arguments...).Output()
 	if err != nil {
 		t.Fatalf("go %s: %v", strings.Join(arguments, " "), err)
