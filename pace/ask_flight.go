@@ -167,7 +167,7 @@ func (f *flight) landed(began time.Time, err error) {
 	for _, g := range f.groups {
 		g.lost = lost
 		f.place(g, refusals[g], outage)
-		g.after = 0
+		g.after, g.afterOf = 0, nil
 		if c := g.next(); c != nil && c.again >= staysAfter {
 			f.asking.stayers[g] = true
 		} else {
@@ -227,7 +227,7 @@ func (f *flight) settle(c *caller, answer *enginekit.LineCaller, began time.Time
 			c.reservation = weir.Granted(q.engine, began, d, nil, c.call())
 		}
 		g.land(c, true, !c.left)
-		g.refusals, g.after = 0, answer.Next
+		g.refusals, g.after, g.afterOf = 0, answer.Next, c.requests
 		if c.left {
 			q.abandon(c)
 		} else {
@@ -263,7 +263,7 @@ func (f *flight) place(g *group, refusal *enginekit.LineCaller, outage bool) {
 		f.asking.end(g)
 	case outage:
 		g.sleep(backOff(g.refusals + 1))
-	case refusal == nil && g.after > 0: // the next one would be refused
+	case refusal == nil && g.after > 0 && slices.Equal(g.next().requests, g.afterOf): // the next one would be refused
 		g.sleep(g.after)
 	case refusal == nil || refusal.Decision == weir.Decision{}:
 		g.wet++

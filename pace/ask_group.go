@@ -27,8 +27,9 @@ type group struct {
 	wake      appointment   // while it sleeps
 	notBefore time.Time     // when the engine may admit the first caller, by its last refusal; zero if that is not known
 	refusals  int           // by rates, one after the other
-	after     time.Duration // during the answer to a flight: until the rates admit the next caller
-	lost      bool          // the last answer was lost, and what it took may stay spent: the next flight asks for one caller
+	after     time.Duration // during the answer to a flight: until the rates admit the requests afterOf again
+	afterOf   []weir.Request
+	lost      bool // the last answer was lost, and what it took may stay spent: the next flight asks for one caller
 }
 
 // use is the slots of one key that a group asks for.

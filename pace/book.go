@@ -340,6 +340,7 @@ func (k *bookedKey) failed(err error, asked []*caller) (pause time.Duration) {
 func (k *bookedKey) end(c *caller, err error) {
 	if c.element != nil {
 		c.costLine.remove(c)
+		c.costLine.balance()
 		k.booking.queue.end(c, err)
 	}
 }

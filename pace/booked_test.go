@@ -65,6 +65,31 @@ func TestBookedCallersOfSeveralQueuesGoInOrderOfArrivalWithFewCalls(t *testing.T
 	}
 }
 
+// Callers of several costs are booked in one call, and those of two are refused because of their deadlines.
+func TestCallersOfSeveralCostsAreRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, queues := queuesOn(t, 1)
+		vendor, start := rule(t, "vendor", "token bucket 1/s burst 10"), time.Now()
+		mustAcquire(t, queues[0], vendor.For("k", 10))
+		var callers sync.WaitGroup
+		for cost, deadline := range map[int64]time.Duration{1: time.Hour, 2: 1500 * time.Millisecond, 3: 1600 * time.Millisecond, 4: time.Hour} {
+			callers.Go(func() {
+				time.Sleep(time.Duration(cost) * time.Millisecond)
+				ctx, cancel := context.WithDeadline(t.Context(), start.Add(deadline))
+				defer cancel()
+				_, err := queues[0].Wait(ctx, vendor.For("k", cost))
+				if late := errors.As(err, new(*weir.WaitError)); late != (deadline < time.Hour) {
+					t.Errorf("cost %d: %v", cost, err)
+				}
+			})
+		}
+		callers.Wait()
+		if took := time.Since(start); took != 5*time.Second {
+			t.Errorf("the last caller goes after %v, want 5s", took)
+		}
+	})
+}
+
 func TestACallerThatLeavesPassesItsInstantOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, queues := queuesOn(t, 1)

@@ -3,6 +3,7 @@ package pace_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -78,6 +79,32 @@ func TestACallerThatLeavesALineIsNotWaitedFor(t *testing.T) {
 		<-went
 		if took := time.Since(came); took > 5*time.Millisecond {
 			t.Errorf("the next caller went %v after the slot came back, want at once", took)
+		}
+	})
+}
+
+// A caller behind one of another flow that asks for more goes when the engine admits its own requests.
+func TestACheapCallerBehindADearOneGoesInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, queues := queuesOn(t, 1)
+		rate, all := rule(t, "rate", "token bucket 1/s burst 20"), rule(t, "all", "token bucket 100/s")
+		mustAcquire(t, queues[0], rate.For("k", 11))
+		begin, wents := time.Now(), make(chan time.Duration, 2)
+		for i, cost := range []int64{19, 1} {
+			flow := mustFlow(t, queues[0], strconv.Itoa(i), 1)
+			go func() {
+				if _, err := flow.Wait(t.Context(), rate.For("k", cost), all.For("", 1)); err != nil {
+					t.Error(err)
+				}
+				wents <- time.Since(begin)
+			}()
+			synctest.Wait()
+		}
+		if took := <-wents; took != 10*time.Second {
+			t.Errorf("the first caller goes after %v, want 10s", took)
+		}
+		if took := <-wents; took < 11*time.Second || took > 12*time.Second {
+			t.Errorf("the caller behind it goes after %v, want about 11s", took)
 		}
 	})
 }
