@@ -35,10 +35,12 @@ func (a *adversary) watch() {
 	}
 }
 
-// behind reports whether a caller of the queue shares a key with c and may go before it. The caller holds the lock.
+// behind reports whether a caller shares a key with c and may go before it: one of its queue, or an older one of any queue
+// if the engine keeps lines. The caller holds the lock.
 func (a *adversary) behind(c *hunted) bool {
 	return slices.ContainsFunc(a.callers, func(e *hunted) bool {
-		if e == c || !e.waiting || e.queue != c.queue || e.number > c.number && e.flow == c.flow {
+		before := e.number < c.number && (e.queue == c.queue || a.name == "books") || e.queue == c.queue && e.flow != c.flow
+		if e == c || !e.waiting || !before {
 			return false
 		}
 		return slices.ContainsFunc(c.requests, func(q weir.Request) bool { return slices.ContainsFunc(e.requests, sameKey(q)) })
