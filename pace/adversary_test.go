@@ -158,6 +158,9 @@ func hasSlots(requests []weir.Request) bool {
 func (a *adversary) rival() {
 	a.mu.Lock()
 	ended := a.ended
+	if !ended {
+		a.rivals.Add(1)
+	}
 	a.mu.Unlock()
 	if ended {
 		return
@@ -165,15 +168,17 @@ func (a *adversary) rival() {
 	requests := a.requests()
 	r, err := a.engine.Reserve(context.Background(), requests...)
 	if err != nil || !r.Decision.Allowed {
+		a.rivals.Done()
 		return
 	}
 	holds := a.time(5 * time.Second)
-	a.rivals.Go(func() {
+	go func() {
+		defer a.rivals.Done()
 		time.Sleep(holds)
 		for r.Done(context.Background()) != nil {
 			time.Sleep(time.Millisecond)
 		}
-	})
+	}()
 }
 
 // run makes up callers and lets them wait, beside rivals.
