@@ -32,6 +32,7 @@ type adversary struct {
 	slack   time.Duration // how late a caller may look
 	callers []*hunted
 	rivals  sync.WaitGroup
+	holders int // rivals that have something, or ask for it
 	start   time.Time
 	inHook  bool
 	failing bool
@@ -157,28 +158,36 @@ func hasSlots(requests []weir.Request) bool {
 // before the instant that the engine named.
 func (a *adversary) rival() {
 	a.mu.Lock()
-	ended := a.ended
-	if !ended {
+	begins := !a.ended && a.holders < 50 && time.Since(a.start) < time.Minute
+	if begins {
 		a.rivals.Add(1)
+		a.holders++
 	}
 	a.mu.Unlock()
-	if ended {
+	if !begins {
 		return
 	}
 	requests := a.requests()
 	r, err := a.engine.Reserve(context.Background(), requests...)
 	if err != nil || !r.Decision.Allowed {
-		a.rivals.Done()
+		a.rivalEnds()
 		return
 	}
 	holds := a.time(5 * time.Second)
 	go func() {
-		defer a.rivals.Done()
+		defer a.rivalEnds()
 		time.Sleep(holds)
 		for r.Done(context.Background()) != nil {
 			time.Sleep(time.Millisecond)
 		}
 	}()
+}
+
+func (a *adversary) rivalEnds() {
+	a.mu.Lock()
+	a.holders--
+	a.mu.Unlock()
+	a.rivals.Done()
 }
 
 // run makes up callers and lets them wait, beside rivals.

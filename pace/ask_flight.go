@@ -228,6 +228,9 @@ func (f *flight) settle(c *caller, answer *enginekit.LineCaller, began time.Time
 		}
 		g.land(c, true, !c.left)
 		g.refusals, g.after, g.afterOf = 0, answer.Next, c.requests
+		for _, u := range g.uses {
+			u.key.served = true
+		}
 		if c.left {
 			q.abandon(c)
 		} else {

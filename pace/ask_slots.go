@@ -38,6 +38,8 @@ type slotKey struct {
 	hears   bool                 // signals reached the process when it asked the last time, and the line knows that
 	inside  bool                 // the line has an entry of the queue
 	stood   bool                 // an answer of this flight said so
+	served  bool                 // a caller of this flight goes
+	vain    int                  // flights in a row whose answer named units and admitted nobody, for want of units
 	changed bool                 // the line does not know the first caller
 
 	lastAsk  time.Time
@@ -52,6 +54,9 @@ const (
 	poll      = 50 * time.Millisecond
 	soon      = 20 * time.Millisecond
 )
+
+// mostVain bounds the flights in a row for units that an engine names and then refuses. After them the key polls.
+const mostVain = 8
 
 func slotName(key string, lined bool) string {
 	if lined {
@@ -120,7 +125,7 @@ func (k *slotKey) pump() {
 			delete(k.asking.slots, k.name)
 			delete(k.asking.tokens, k.token)
 		}
-	case k.told > 0:
+	case k.told > 0 && k.vain < mostVain:
 		k.pick()
 	default:
 		k.asking.agenda.plan(&k.wake, k.due())
@@ -157,7 +162,7 @@ func (k *slotKey) due() time.Time {
 		return at
 	}
 	every := heartbeat
-	if k.polls || !k.hears {
+	if k.polls || !k.hears || k.vain >= mostVain {
 		every = poll
 	}
 	at, grid := k.lastAsk.Add(every), every/2
@@ -237,7 +242,12 @@ func (k *slotKey) learn(news enginekit.LineNews) {
 		k.look = time.Now().Add(news.Look)
 	}
 	k.more, k.dry = min(2*k.dry, enginekit.MaxLineCallers), 0
-	k.stood = false
+	if k.told > 0 && k.stood && !k.served {
+		k.vain++
+	} else {
+		k.vain = 0
+	}
+	k.stood, k.served = false, false
 }
 
 // hear asks for the callers that a signal is for. It is called on a goroutine of the engine.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -237,4 +238,46 @@ func mad(t *testing.T, seed uint64) {
 			t.Errorf("seed %d: slots are held at the end: %+v, %v", seed, d, err)
 		}
 	}
+}
+
+// liar is an engine with lines that names free units and then refuses them.
+type liar struct {
+	*linetest.Engine
+	enginekit.Lines
+	asks atomic.Int64
+}
+
+func (l *liar) EnterLines(hear func(enginekit.LineSignal)) enginekit.Lines {
+	l.Lines = l.Engine.EnterLines(hear)
+	return l
+}
+
+func (l *liar) Ask(ctx context.Context, ask *enginekit.LineAsk) error {
+	l.asks.Add(1)
+	err := l.Lines.Ask(ctx, ask)
+	for i := range ask.Keys {
+		ask.Keys[i].Units = 1
+	}
+	return err
+}
+
+// An engine that names units and refuses them again and again is asked like one without signals.
+func TestAnEngineThatNamesUnitsInVainIsAskedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := linetest.NewServer(weir.MemoryOptions{})
+		engine := &liar{Engine: server.Connect(linetest.Network{})}
+		q, slots := mustQueue(t, engine), rule(t, "slots", "concurrency 1 lease 1h")
+		held := mustAcquire(t, q, slots.For("k", 1))
+		went := goes(t, t.Context(), q, slots.For("k", 1))
+		time.Sleep(10 * time.Second)
+		if n := engine.asks.Load(); n > 450 {
+			t.Errorf("%d asks in 10 s, want at most one in 25 ms", n)
+		}
+		if err := held.Done(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := <-went; took > 10100*time.Millisecond {
+			t.Errorf("the caller goes %v after it came, want within 100 ms of the slot", took)
+		}
+	})
 }

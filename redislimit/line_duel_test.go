@@ -115,7 +115,11 @@ func newLineDuel(t *testing.T, server *redistest.Server, seed uint64, counts map
 	d.model = shared.Connect(linetest.Network{})
 	d.lease = []string{"1h", "300ms"}[d.random.IntN(4)/3] // one of 300 ms ends before its caller releases it
 	for i := range 1 + d.random.IntN(3) {
-		d.slots = append(d.slots, mustRule(t, fmt.Sprintf("slots%d=concurrency %d lease %s", i, 1+d.random.IntN(6), d.lease)))
+		text := fmt.Sprintf("slots%d=concurrency %d lease %s", i, 1+d.random.IntN(6), d.lease)
+		if d.random.IntN(4) == 0 { // one rule of both
+			text += fmt.Sprintf(" and token bucket 1/%dms burst %d", 10+d.random.IntN(300), 3+d.random.IntN(3))
+		}
+		d.slots = append(d.slots, mustRule(t, text))
 	}
 	for i := range d.random.IntN(3) {
 		text := []string{"token bucket 1/%dms burst %d", "rate gate 1/%dms", "token bucket 5/%dms burst %d"}[d.random.IntN(3)]
@@ -307,8 +311,8 @@ func (d *lineDuel) release() {
 	d.held = slices.Delete(d.held, i, i+1)
 	var back []weir.Request
 	for _, r := range c.requests {
-		if _, slots := r.Rule.Limits()[0].(weir.Concurrency); slots {
-			r.Cost = -r.Cost
+		if slots := r.Rule.Held(); slots != nil {
+			r.Rule, r.Cost = slots, -r.Cost
 			back = append(back, r)
 		}
 	}

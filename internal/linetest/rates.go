@@ -13,24 +13,38 @@ import (
 // next returns when the rates admit the same again; 0 if others wait for them.
 func (s *Server) next(p *process, lease uint64, requests []weir.Request, now time.Time) (next time.Duration) {
 	for _, r := range requests {
-		if isSlots(&r) {
+		rate, has := rateOf(r)
+		if !has {
 			continue
 		}
 		if others, _ := s.key(r).older(p, lease, now.Add(2*theta), now); others > 0 {
 			return 0
 		}
-		d, _ := s.Memory.Peek(context.Background(), r)
+		d, _ := s.Memory.Peek(context.Background(), rate)
 		next = max(next, d.RetryAfter)
 	}
 	return next
+}
+
+// rateOf returns a request of the limits of a rule that are no slots.
+func rateOf(r weir.Request) (rate weir.Request, has bool) {
+	if isSlots(&r) {
+		r.Rule = r.Rule.Spent()
+	}
+	return r, r.Rule != nil
+}
+
+func hasRate(r *weir.Request) bool {
+	_, has := rateOf(*r)
+	return has
 }
 
 // rateRefuses reports whether another limit than slots refuses a caller, or an older caller keeps its next unit.
 func (s *Server) rateRefuses(p *process, c *enginekit.LineCaller, now time.Time) bool {
 	due, firsts := time.Duration(0), make([]time.Duration, len(c.Requests))
 	for i := range c.Requests {
-		if r := &c.Requests[i]; !isSlots(r) {
-			d, err := s.Memory.Peek(context.Background(), *r)
+		if rate, has := rateOf(c.Requests[i]); has {
+			d, err := s.Memory.Peek(context.Background(), rate)
 			if err != nil {
 				c.Err = err
 				return true
@@ -45,7 +59,7 @@ func (s *Server) rateRefuses(p *process, c *enginekit.LineCaller, now time.Time)
 	}
 	first := due
 	for i := range c.Requests {
-		if r := &c.Requests[i]; !isSlots(r) {
+		if r := &c.Requests[i]; hasRate(r) {
 			if count, till := s.key(*r).older(p, leaseOf(c), c.Since, now); count > 0 { // its turn comes later, but it looks soon
 				firsts[i] = max(firsts[i], min(max(due, theta)+time.Duration(count)*unitOf(r), till.Sub(now), grace))
 			}
@@ -58,7 +72,7 @@ func (s *Server) rateRefuses(p *process, c *enginekit.LineCaller, now time.Time)
 	c.Decision.Allowed, c.Decision.RetryAfter, c.Decision.Cause = false, first, weir.ByCount
 	for i := range c.Requests { // not where it would bar others for long while another rate refuses it
 		r := &c.Requests[i]
-		if !isSlots(r) && (firsts[i] == first || first <= max(unitOf(r), grace)) {
+		if hasRate(r) && (firsts[i] == first || first <= max(unitOf(r), grace)) {
 			s.key(*r).keep(p, waiting{c.Since, now.Add(first + grace/4), leaseOf(c)}, now)
 		}
 	}

@@ -78,6 +78,9 @@ func (s *Server) key(r weir.Request) *key {
 	name := r.Rule.Name() + "\x00" + r.Key
 	if s.keys[name] == nil {
 		r.Cost = 0
+		if held := r.Rule.Held(); held != nil {
+			r.Rule = held
+		}
 		s.keys[name] = &key{slots: r, rates: map[*process]*waiting{}}
 	}
 	return s.keys[name]
@@ -207,13 +210,14 @@ func (s *Server) decide(p *process, c *enginekit.LineCaller, now time.Time, own,
 		own[k].Want += c.Requests[i].Cost
 	}
 	for i := range c.Requests {
-		k := s.key(c.Requests[i])
+		k, r := s.key(c.Requests[i]), &c.Requests[i]
 		switch {
-		case !isSlots(&c.Requests[i]) && c.Stays:
+		case hasRate(r) && c.Stays:
 			k.keep(p, waiting{c.Since, now.Add(life), lease}, now)
-		case !isSlots(&c.Requests[i]):
+		case hasRate(r):
 			k.served(p, lease)
-		case c.Stays && !slices.Contains(c.Stands, i) && stay[k] == nil:
+		}
+		if isSlots(r) && c.Stays && !slices.Contains(c.Stands, i) && stay[k] == nil {
 			stay[k] = &enginekit.LineKey{Since: c.Since, Token: lease, Want: c.Requests[i].Cost}
 		}
 	}
