@@ -176,10 +176,14 @@ func (d *lineDuel) newCaller(p *dueller) *duelCaller {
 	for slices.ContainsFunc(p.callers, func(o *duelCaller) bool { return o.since.Equal(c.since) }) {
 		c.since = c.since.Add(-time.Microsecond) // the rules leave open which of two goes first
 	}
-	for _, i := range d.random.Perm(len(d.slots))[:1+d.random.IntN(2)*d.random.IntN(len(d.slots))] {
+	slots := 1 + d.random.IntN(2)*d.random.IntN(len(d.slots))
+	if len(d.rates) > 0 && d.random.IntN(4) == 0 {
+		slots = 0
+	}
+	for _, i := range d.random.Perm(len(d.slots))[:slots] {
 		c.requests = append(c.requests, d.slots[i].For("k", 1+d.random.Int64N(min(d.slots[i].Limits()[0].(weir.Concurrency).Slots, 3))))
 	}
-	if len(d.rates) > 0 && d.random.IntN(3) == 0 {
+	if slots == 0 || len(d.rates) > 0 && d.random.IntN(3) == 0 {
 		for _, i := range d.random.Perm(len(d.rates))[:1+d.random.IntN(len(d.rates))] {
 			c.requests = append(c.requests, d.rates[i].For("k", 1))
 		}
@@ -315,6 +319,9 @@ func (d *lineDuel) release() {
 			r.Rule, r.Cost = slots, -r.Cost
 			back = append(back, r)
 		}
+	}
+	if len(back) == 0 {
+		return
 	}
 	d.note("process %d releases %s", c.process.number, d.callerText(c))
 	record := weir.Call{Op: weir.OpRecord, Lease: c.lease}

@@ -81,9 +81,14 @@ func (s *Server) rateRefuses(p *process, c *enginekit.LineCaller, now time.Time)
 
 // keep keeps the place of a caller that a rate refuses, unless an older one of its process has one.
 func (k *key) keep(p *process, it waiting, now time.Time) {
-	if w := k.rates[p]; w == nil || !now.Before(w.till) || w.lease == it.lease || it.arrival.Before(w.arrival) {
+	if w := k.rates[p]; w == nil || !now.Before(w.till) || it.arrival.Before(w.arrival) || w.of(it.lease, it.arrival) {
 		k.rates[p] = &it
 	}
+}
+
+// of reports whether it is the place of a caller. Callers without slots share a lease, so their age tells them apart.
+func (w *waiting) of(lease uint64, arrival time.Time) bool {
+	return w.lease == lease && (lease != asker || arrival.Before(w.arrival.Add(theta)))
 }
 
 // older counts the callers of other processes that a rate refused before a caller, and returns until when the place of the
@@ -114,8 +119,8 @@ func unitOf(r *weir.Request) (most time.Duration) {
 }
 
 // served forgets a caller that a rate refused.
-func (k *key) served(p *process, lease uint64) {
-	if w := k.rates[p]; w != nil && w.lease == lease {
+func (k *key) served(p *process, lease uint64, arrival time.Time) {
+	if w := k.rates[p]; w != nil && w.of(lease, arrival) {
 		delete(k.rates, p)
 	}
 }
@@ -126,7 +131,7 @@ func (s *Server) book(p *process, book *enginekit.LineBook) {
 	defer s.mu.Unlock()
 	s.calls++
 	now, k := time.Now(), s.key(book.Callers[0].Requests[0])
-	k.served(p, 0)
+	k.served(p, booker, book.Callers[0].Since)
 	for i := range book.Callers {
 		c := &book.Callers[i]
 		longest := book.Horizon

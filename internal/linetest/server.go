@@ -185,7 +185,7 @@ func (s *Server) decide(p *process, c *enginekit.LineCaller, now time.Time, own,
 			s.leases[lease] = lease != asker
 			s.grants++
 			for i := range c.Requests {
-				s.key(c.Requests[i]).served(p, lease)
+				s.key(c.Requests[i]).served(p, lease, c.Since)
 			}
 			c.Next = s.next(p, lease, c.Requests, now)
 			return
@@ -215,7 +215,7 @@ func (s *Server) decide(p *process, c *enginekit.LineCaller, now time.Time, own,
 		case hasRate(r) && c.Stays:
 			k.keep(p, waiting{c.Since, now.Add(life), lease}, now)
 		case hasRate(r):
-			k.served(p, lease)
+			k.served(p, lease, c.Since)
 		}
 		if isSlots(r) && c.Stays && !slices.Contains(c.Stands, i) && stay[k] == nil {
 			stay[k] = &enginekit.LineKey{Since: c.Since, Token: lease, Want: c.Requests[i].Cost}

@@ -14,7 +14,7 @@
 if lines > 0 then
   local ENTRY, ENTRY_SIZE, WAIT, WAIT_SIZE = '<c8c8dddddddBB', 74, '<c8c8ddd', 40
   local SECOND, THETA = 1000000, 20000 -- callers whose arrivals differ by less than THETA have one age
-  local BOOKER = string.rep('\0', 8)
+  local BOOKER, ASKER = string.rep('\0', 8), '\1' .. string.rep('\0', 7)
   local MOST_PROCESSES = 1024
   local TURN, DRY, STANDS, HOLDS = 0, 1, 2, 3
   local known, asked = {}, nil -- the lines read so far, by key; and the ask of which decisions follow
@@ -67,14 +67,16 @@ if lines > 0 then
     return count, till
   end
 
-  -- keep keeps the place of a caller that a rate refuses, unless an older one of its process has one. drop ends it.
+  -- keep keeps the place of a caller that a rate refuses, unless an older one of its process has one. drop ends it. Callers
+  -- without slots share a lease, so their age tells them apart.
+  local function same(w, lease, arrival) return w[3] == lease and (lease ~= ASKER or arrival < w[1] + THETA) end
   local function keep(line, process, lease, arrival, till)
     local w = line[process]
-    if not w or w[3] == lease or arrival < w[1] then line[process], line.changed = { arrival, till, lease, now }, true end
+    if not w or arrival < w[1] or same(w, lease, arrival) then line[process], line.changed = { arrival, till, lease, now }, true end
   end
-  local function drop(line, process, lease)
+  local function drop(line, process, lease, arrival)
     local w = line[process]
-    if w and w[3] == lease then line[process], line.changed = nil, true end
+    if w and same(w, lease, arrival) then line[process], line.changed = nil, true end
   end
 
   local function passed(e) return e.called > 0 and now > e.called + e.grace end
@@ -344,7 +346,7 @@ if lines > 0 then
     end
     for _, rate in ipairs(c) do
       local line = waits(rate[1])
-      if c.flags >= 2 then keep(line, asked.process, c.lease, arrival, now + SECOND) else drop(line, asked.process, c.lease) end
+      if c.flags >= 2 then keep(line, asked.process, c.lease, arrival, now + SECOND) else drop(line, asked.process, c.lease, arrival) end
     end
     return true, pack('<BdI4', STANDS, 0, refusing)
   end
@@ -366,7 +368,7 @@ if lines > 0 then
       local line, retry = waits(a.key), 0
       if not admitted then retry = max(due - now - a.longest, SECOND / 50) + min(a.ahead * a.unit, SECOND / 5) end
       if line.refused ~= a.process then
-        drop(line, a.process, BOOKER)
+        drop(line, a.process, BOOKER, a.arrival)
         if not admitted then
           keep(line, a.process, BOOKER, a.arrival, now + retry + SECOND / 20 + 4 * a.way)
           line.refused = a.process
@@ -376,7 +378,7 @@ if lines > 0 then
     end
     if a.caller and admitted then
       for _, rate in ipairs(a.caller) do
-        drop(waits(rate[1]), a.process, a.caller.lease)
+        drop(waits(rate[1]), a.process, a.caller.lease, now - a.caller.age)
       end
     end
     local out, _ = {}, nil
