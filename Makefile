@@ -71,7 +71,7 @@ staticcheck: ## run staticcheck
 	@$(STAGE) staticcheck go run $(STATICCHECK) work
 
 # -short: random tests draw fewer rounds, for the race detector makes a round five to ten times as slow. test-386 and long
-# run all rounds but those of pace and of reloads, which make full runs. vet has run already.
+# run all rounds but those of pace, redislimit and reloads, which make full runs. vet has run already.
 race: ## test all modules under the race detector
 	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 go test -race -short -vet=off -parallel 4 -timeout 20m $(PACKAGES)
 

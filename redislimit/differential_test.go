@@ -24,20 +24,23 @@ const seedVariable, timesVariable = "WEIR_SEED", "WEIR_TIMES"
 
 func TestMemoryAndRedisGiveTheSameAnswers(t *testing.T) {
 	t.Parallel()
-	duels(t, dial(t, redistest.Start(t)), 150*times(t), true)
+	duels(t, dial(t, redistest.Start(t)), rounds(t, 150), true)
 }
 
-// times returns the value of timesVariable, or 1.
-func times(t *testing.T) int {
+// rounds returns how many random rounds a test draws: n, a third of them with -short, or timesVariable times as many.
+func rounds(t *testing.T, n int) int {
 	text := os.Getenv(timesVariable)
 	if text == "" {
-		return 1
+		if testing.Short() {
+			return n / 3
+		}
+		return n
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
+	times, err := strconv.Atoi(text)
+	if err != nil || times < 1 {
 		t.Fatalf("%s=%q: want a whole number above 0", timesVariable, text)
 	}
-	return n
+	return n * times
 }
 
 // duels runs rounds of random operations through both engines and compares every field of every answer.

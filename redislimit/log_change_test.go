@@ -67,7 +67,7 @@ func TestALogChangesItsLimitAndDropsNothing(t *testing.T) {
 		}
 
 		r := rand.New(rand.NewPCG(1, 1))
-		for step := range 4000 {
+		for step := range rounds(t, 4000) {
 			now += r.Int64N(2_000_000) * r.Int64N(2)
 			if r.IntN(100) == 0 {
 				now += 70_000_000

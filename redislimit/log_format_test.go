@@ -200,7 +200,7 @@ func TestLimitsThatChangeAgreeWithMemory(t *testing.T) {
 		for _, seed := range changingSeeds[name] {
 			changing(t, client, name, limit, seed)
 		}
-		for range 150 * times(t) {
+		for range rounds(t, 150) {
 			changing(t, client, name, limit, rand.Uint64())
 		}
 	}

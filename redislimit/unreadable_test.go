@@ -117,7 +117,7 @@ func TestNoDamageIsAnErrorOfTheScript(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random, rules := rand.New(rand.NewPCG(seed, 0)), everyValue(t)
-	for range 2000 * times(t) {
+	for range rounds(t, 2000) {
 		do(t, client, "FLUSHALL")
 		rule := rules[random.IntN(len(rules))]
 		for range 1 + random.IntN(4) {
