@@ -3,6 +3,7 @@ package pace_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/internal/linetest"
+	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -27,6 +29,7 @@ type adversary struct {
 	mu      sync.Mutex
 	random  *rand.Rand
 	engine  weir.Engine
+	guard   *layer.Guarded // around the engine of the queues, or nil
 	queues  []*pace.Queue
 	rules   []*weir.Rule
 	slack   time.Duration // how late a caller may look
@@ -93,8 +96,16 @@ func newAdversary(t *testing.T, seed uint64) *adversary {
 	case "books":
 		a.engine, a.slack = linetest.Over(memory).Connect(linetest.Network{}), 2*time.Second
 	}
+	under := a.engine
+	if a.name != "memory" && a.n(3) == 0 {
+		guard, err := layer.Guard(under, layer.GuardOptions{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		under, a.guard = guard, guard
+	}
 	for range 1 + a.n(4) {
-		q, err := pace.NewQueue(layertest.Around(a.engine), pace.QueueOptions{Queue: []int{3, 1000}[a.n(2)]})
+		q, err := pace.NewQueue(layertest.Around(under), pace.QueueOptions{Queue: []int{3, 1000}[a.n(2)]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,6 +239,9 @@ func (a *adversary) run() {
 	a.checkCounts()
 	a.checkSlots()
 	a.checkOrder()
+	if a.guard != nil {
+		a.guard.Close()
+	}
 }
 
 // end ends the rivals.
@@ -251,7 +265,7 @@ func TestRivalsDoNotHoldUpWaitingCallers(t *testing.T) {
 			a := newAdversary(t, seed+round)
 			a.run()
 			if t.Failed() {
-				t.Logf("WEIR_SEED=%d engine %s queues %d rules %v", a.seed, a.name, len(a.queues), a.rules)
+				t.Logf("WEIR_SEED=%d engine %s guarded %v queues %d rules %v", a.seed, a.name, a.guard != nil, len(a.queues), a.rules)
 			}
 		})
 		if t.Failed() {
