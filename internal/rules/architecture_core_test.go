@@ -66,6 +66,7 @@ var coreRules = map[string]packageRule{
 		testImports: reasons{
 			"internal/layertest": "engines of tests have empty functions around them",
 			"internal/linetest":  "queues of several processes share its server",
+			"layer":              "queues ask through a Guard",
 		},
 	},
 	"internal/linetest": {
