@@ -109,6 +109,36 @@ func TestACheapCallerBehindADearOneGoesInTime(t *testing.T) {
 	})
 }
 
+// Of the callers of a process that ask for a rate the oldest keeps the place: a younger one does not let those go first that
+// came between them and book.
+func TestTheOldestOfAProcessKeepsThePlaceForARate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, queues := queuesOn(t, 2)
+		rate, all := rule(t, "rate", "token bucket 1/s burst 1"), rule(t, "all", "token bucket 100/s")
+		mustAcquire(t, queues[0], rate.For("k", 1))
+		went := make(chan string, 3)
+		asker := mustFlow(t, queues[0], "a", 1)
+		for name, wait := range map[string]func() (weir.Decision, error){
+			"1 asks":             func() (weir.Decision, error) { return asker.Wait(t.Context(), rate.For("k", 1)) },
+			"2 books":            func() (weir.Decision, error) { return queues[1].Wait(t.Context(), rate.For("k", 1)) },
+			"3 asks for another": func() (weir.Decision, error) { return queues[0].Wait(t.Context(), rate.For("k", 1), all.For("", 1)) },
+		} {
+			go func() {
+				time.Sleep(time.Duration(name[0]-'0') * 150 * time.Millisecond)
+				if _, err := wait(); err != nil {
+					t.Error(err)
+				}
+				went <- name
+			}()
+		}
+		for _, want := range []string{"1 asks", "2 books", "3 asks for another"} {
+			if name := <-went; name != want {
+				t.Errorf("%q goes, want %q", name, want)
+			}
+		}
+	})
+}
+
 // The answers of the server are lost for a while, after it has admitted a caller. The caller has the slot when they arrive
 // again: it is not lost until the end of its lease.
 func TestACallerWhoseAnswersAreLostHasTheSlotThatItGot(t *testing.T) {
