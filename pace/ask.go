@@ -26,6 +26,9 @@ type asking struct {
 	last    uint64 // token
 }
 
+// inLine ends the names of groups and keys whose callers stand in the lines of the engine.
+const inLine = "\x00in line"
+
 func newAsking(q *Queue) *asking {
 	a := &asking{queue: q, stayers: map[*group]bool{}, groups: map[string]*group{}, slots: map[string]*slotKey{}, tokens: map[uint64]*slotKey{}, joint: map[string]int{}}
 	a.agenda = newAgenda(&q.mu, a.askDue)
@@ -43,7 +46,7 @@ func (a *asking) join(c *caller) error {
 		}
 	}
 	if lined {
-		name += "\x00in line"
+		name += inLine
 		c.lease = weir.NewLease()
 	}
 	g := a.groups[name]
@@ -76,6 +79,12 @@ func (a *asking) competes(c *caller) bool {
 		rates = rates || r.Rule.Bookable() && !r.Rule.Delays()
 	}
 	return slots && c.acquires || !slots && rates
+}
+
+// asks reports whether callers ask for a key, of a flow or for other keys, too. Then a caller of that key alone does not book,
+// but asks among them, so that those of the same keys go in order.
+func (a *asking) asks(key string) bool {
+	return len(a.groups) > 0 && (a.joint[key] > 0 || a.groups[key] != nil || a.groups[key+inLine] != nil)
 }
 
 // newFirst looks whether a group whose first caller has changed goes earlier.

@@ -60,7 +60,7 @@ const mostVain = 8
 
 func slotName(key string, lined bool) string {
 	if lined {
-		return key + "\x00in line"
+		return key + inLine
 	}
 	return key
 }

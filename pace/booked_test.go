@@ -90,6 +90,40 @@ func TestCallersOfSeveralCostsAreRefusedAtOnce(t *testing.T) {
 	})
 }
 
+// A caller that asks, because one of several keys waited, is not overtaken by a later one for the same key once that one has
+// left. It sleeps without a place, because one of another flow went before it.
+func TestACallerThatAsksIsNotOvertakenByOneThatWouldBook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, queues := queuesOn(t, 1)
+		q, rate, slow := queues[0], rule(t, "rate", "token bucket 1/s burst 1"), rule(t, "slow", "token bucket 1/h burst 1")
+		mustAcquire(t, q, rate.For("k", 1))
+		mustAcquire(t, q, slow.For("", 1))
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		go func() { _, _ = q.Wait(ctx, rate.For("k", 1), slow.For("", 1)) }()
+		went := make(chan int, 3)
+		flow := mustFlow(t, q, "a", 1)
+		for i, wait := range []func(context.Context, ...weir.Request) (weir.Decision, error){flow.Wait, q.Wait, q.Wait} {
+			if i == 2 {
+				time.Sleep(time.Second) // the first has gone, and the second sleeps
+				leave()
+			}
+			time.Sleep(50 * time.Millisecond)
+			go func() {
+				if _, err := wait(t.Context(), rate.For("k", 1)); err != nil {
+					t.Error(err)
+				}
+				went <- i
+			}()
+		}
+		for want := range 3 {
+			if i := <-went; i != want {
+				t.Errorf("caller %d goes, want caller %d", i, want)
+			}
+		}
+	})
+}
+
 func TestACallerThatLeavesPassesItsInstantOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, queues := queuesOn(t, 1)

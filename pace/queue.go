@@ -180,7 +180,7 @@ func (q *Queue) join(c *caller) error {
 	switch {
 	case q.exact != nil:
 		c.strategy = q.exact
-	case q.book != nil && q.book.can(c) && q.ask.joint[keyOf(&c.requests[0])] == 0:
+	case q.book != nil && q.book.can(c) && !q.ask.asks(keyOf(&c.requests[0])):
 		c.strategy = q.book
 	default:
 		c.strategy = q.ask
