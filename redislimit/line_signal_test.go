@@ -76,34 +76,48 @@ func TestCallersWaitForSlotsWithoutSignals(t *testing.T) {
 		},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
-			server := redistest.Start(t)
-			var queues []*pace.Queue
-			for range 2 {
-				queue, err := pace.NewQueue(engineOf(server), pace.QueueOptions{})
-				if err != nil {
-					t.Fatal(err)
+			for more := 5; ; more-- { // on a busy machine a process may be passed over
+				lateness := redislimit.WatchTimers()
+				order := orderWithoutSignals(t, engineOf)
+				late := lateness() > 20*time.Millisecond
+				if slices.IsSorted(order) {
+					return
 				}
-				queues = append(queues, queue)
-			}
-			slots := slotsOfWorkers(t)
-			held, err := queues[0].Acquire(t.Context(), slots.For("vendor", 1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := inTurn(t, server, 6, func(i int) (*pace.Acquired, error) {
-				return queues[i%2].Acquire(t.Context(), slots.For("vendor", 1))
-			})
-			if err := held.Done(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if order := got(); !slices.IsSorted(order) {
-				t.Errorf("callers went in the order %v", order)
-			}
-			if n := commandCalls(t, server, "publish"); n > 0 {
-				t.Errorf("%d signals were published", n)
+				if !late || more == 0 {
+					t.Fatalf("callers went in the order %v on a machine that is busy: %v", order, late)
+				}
 			}
 		})
 	}
+}
+
+// orderWithoutSignals returns the order in which callers of two processes get a slot.
+func orderWithoutSignals(t *testing.T, engineOf func(server *redistest.Server) *redislimit.Engine) []int {
+	server := redistest.Start(t)
+	var queues []*pace.Queue
+	for range 2 {
+		queue, err := pace.NewQueue(engineOf(server), pace.QueueOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		queues = append(queues, queue)
+	}
+	slots := slotsOfWorkers(t)
+	held, err := queues[0].Acquire(t.Context(), slots.For("vendor", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := inTurn(t, server, 6, func(i int) (*pace.Acquired, error) {
+		return queues[i%2].Acquire(t.Context(), slots.For("vendor", 1))
+	})
+	if err := held.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	order := got()
+	if n := commandCalls(t, server, "publish"); n > 0 {
+		t.Errorf("%d signals were published", n)
+	}
+	return order
 }
 
 // In a cluster a signal goes to the node of the slot alone.
