@@ -124,3 +124,16 @@ func (k *kind) problems(texts []string) (problems []string) {
 	}
 	return problems
 }
+
+// NameOfKind returns the name of a limit's kind.
+func NameOfKind(l Limit) string { return l.kind().name }
+
+// NamesOfKindsInRules returns the names of the kinds that rules hold.
+func NamesOfKindsInRules() (names []string) {
+	for _, k := range kinds {
+		if k.inRules() {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}

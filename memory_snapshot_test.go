@@ -38,6 +38,8 @@ var everyLimit = []weir.Limit{
 	weir.RateGate{Rate: weir.Per(4, 2*time.Second)},
 	weir.Cycle{Rate: weir.PerSecond(6), Origin: 123 * time.Millisecond},
 	weir.Cycle{Rate: weir.PerDay(9)},
+	weir.Unlimited{},
+	weir.DenyAll{},
 	weir.Concurrency{Slots: 5, Lease: 3 * time.Second},
 	weir.Concurrency{Slots: 5},
 }
@@ -179,7 +181,7 @@ func TestIdleKeysAreNotSavedNorLoaded(t *testing.T) {
 	fresh := len(saved(t, m))
 	for i, limit := range everyLimit[:len(everyLimit)-1] { // slots without a lease are never idle
 		for k := range 50 {
-			spend(t, m, mustRule(t, fmt.Sprint("r", i), limit).For(fmt.Sprint("k", k), 1))
+			answer(m, "take", mustRule(t, fmt.Sprint("r", i), limit).For(fmt.Sprint("k", k), 1))
 		}
 	}
 	busy := saved(t, m)

@@ -15,7 +15,8 @@ var kinds = []*kind{
 	&cycleKind, &concurrencyKind, &unlimitedKind, &denyAllKind, &burstyKind, &warmUpKind, &nginxKind,
 }
 
-// limitOf returns a limit with the identity and capacity from a snapshot.
+// limitOf returns a limit with the identity and capacity from a snapshot. A limit without states has the capacity of its
+// kind.
 func limitOf(id string, capacity int64) (Limit, error) {
 	name, window, _ := strings.Cut(id, "/")
 	for _, k := range kinds {
@@ -26,7 +27,8 @@ func limitOf(id string, capacity int64) (Limit, error) {
 		if err := limit.validate(); err != nil {
 			return nil, err
 		}
-		if identity(limit) != id || limit.algorithm(nanoseconds).Capacity() != capacity {
+		compiled := limit.algorithm(nanoseconds)
+		if identity(limit) != id || compiled.Capacity() != capacity && !algorithm.Stateless(compiled) {
 			return nil, fmt.Errorf("%q with a capacity of %d is no limit", id, capacity)
 		}
 		return limit, nil
