@@ -35,7 +35,7 @@ func ExampleNew() {
 			return "no limits to ask"
 		}
 		defer ask.Grant.End(ctx)
-		front.Settle(ask.Grant.Context(ctx), "words", m.words/2) // half of the words were new
+		front.Settle(limits.Context(ctx, ask.Grant), "words", m.words/2) // half of the words were new
 		return "delivered"
 	}
 	for range 3 {

@@ -8,21 +8,6 @@ import (
 	"time"
 )
 
-// Settle states the true cost of a request under the named rule, such as the tokens that it used; 0 refunds it. The rule
-// must be Settled, and ctx that of the request. The front gives back or counts the difference when the request ends; of
-// several statements the last one holds. Settle reports whether the request is charged under such a rule.
-func Settle(ctx context.Context, rule string, cost int64) bool {
-	g, ok := ctx.Value(grantKey{}).(settler)
-	return ok && g.settle(rule, cost)
-}
-
-type grantKey struct{}
-
-// settler is a Grant of any front.
-type settler interface {
-	settle(rule string, cost int64) bool
-}
-
 // Grant is what an admitted request has taken, until the request ends. A nil Grant holds nothing.
 type Grant[R, A any] struct {
 	rules    *Rules[R, A]
@@ -33,7 +18,7 @@ type Grant[R, A any] struct {
 
 	units   reservation // whose costs are settled
 	charges []charge    // one for each of the units
-	outer   settler     // in the context of the request
+	ended   bool        // with costs that can no longer be stated
 	mu      sync.Mutex
 }
 
@@ -50,27 +35,6 @@ type charge struct {
 	taken  int64
 	actual int64
 	stated bool // by Settle
-}
-
-// Context returns a context in which [Settle] finds the grant, if a rule is Settled.
-func (g *Grant[R, A]) Context(ctx context.Context) context.Context {
-	if g == nil || !slices.ContainsFunc(g.charges, func(c charge) bool { return g.rules.list[c.at].Settled }) {
-		return ctx
-	}
-	g.outer, _ = ctx.Value(grantKey{}).(settler)
-	return context.WithValue(ctx, grantKey{}, g)
-}
-
-func (g *Grant[R, A]) settle(rule string, cost int64) bool {
-	for i := range g.charges {
-		if c := &g.charges[i]; c.name == rule && g.rules.list[c.at].Settled {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			c.actual, c.stated = max(cost, 0), true
-			return true
-		}
-	}
-	return g.outer != nil && g.outer.settle(rule, cost)
 }
 
 // AsksAfter reports whether a rule has an After, which needs the answer.
@@ -129,6 +93,7 @@ func (g *Grant[R, A]) End(ctx context.Context) {
 func (g *Grant[R, A]) end(ctx context.Context) {
 	g.release(ctx)
 	g.mu.Lock()
+	g.ended = true
 	costs := make([]int64, len(g.charges))
 	for i := range costs {
 		costs[i] = g.charges[i].actual

@@ -48,8 +48,8 @@ type Options[R, A any] struct {
 
 // Rule charges each request to a key under some limits. It has exactly one of Limit, Rule and Plan.
 type Rule[R, A any] struct {
-	// Limit is text, with or without a name: "login=5/m and 100/d", "10/s". Default name: "client", or "key" if there is a
-	// Key.
+	// Limit is text: "login=5/m and 100/d". Rules of one name share their states on an engine, so text for Options.Engine
+	// has a name. Without Options.Engine, the name may be left out. Default name: "client", or "key" if there is a Key.
 	Limit string
 	// Rule is a rule made by weir.NewRule or weir.ParseRule.
 	Rule *weir.Rule

@@ -13,7 +13,8 @@ import (
 
 // Rules are the rules of some options, ready to use.
 type Rules[R, A any] struct {
-	Options[R, A] // with their defaults
+	Options[R, A]      // with their defaults
+	own           bool // the engine, which no other rules use
 	list          []Rule[R, A]
 	fixed         []*Set          // of each of the list; nil if it has a Plan
 	names         map[string]bool // of the rules without plans
@@ -23,11 +24,12 @@ type Rules[R, A any] struct {
 
 // NewRules returns the rules of options, which may have none. Its errors are those of New.
 func NewRules[R, A any](o Options[R, A]) (*Rules[R, A], error) {
+	own := o.Engine == nil
 	o.setDefaults()
 	if err := o.layers(); err != nil {
 		return nil, err
 	}
-	rs := &Rules[R, A]{Options: o, names: map[string]bool{}}
+	rs := &Rules[R, A]{Options: o, names: map[string]bool{}, own: own}
 	problems := o.check()
 	for i, given := range o.Rules {
 		field := fmt.Sprintf("rules[%d]", i)
@@ -62,16 +64,11 @@ func (rs *Rules[R, A]) compile(given *Rule[R, A]) (*Set, error) {
 	case given.Missing < MissingShares || given.Missing > MissingUnlimited:
 		return nil, OptionError(rs.Name, "missing", "%d is no policy", given.Missing)
 	}
-	text := given.Limit
-	if !strings.Contains(text, "=") {
-		name := "client"
-		if given.Key != nil {
-			name = "key"
-		}
-		text = name + "=" + text
-	}
+	name := "client"
 	if given.Key == nil {
 		given.Key = rs.Key
+	} else {
+		name = "key"
 	}
 	switch {
 	case given.Plan != nil:
@@ -79,11 +76,26 @@ func (rs *Rules[R, A]) compile(given *Rule[R, A]) (*Set, error) {
 	case given.Rule != nil:
 		return rs.newSet(given.Rule)
 	}
-	rule, err := weir.ParseRule(text)
+	rule, err := rs.parse(given.Limit, name)
 	if err != nil {
 		return nil, err
 	}
 	return rs.newSet(rule)
+}
+
+// parse reads the text of a rule. Only an engine that no other rules use gives it a name, because states belong to names.
+func (rs *Rules[R, A]) parse(text, name string) (*weir.Rule, error) {
+	switch {
+	case strings.Contains(text, "="):
+	case rs.own:
+		text = name + "=" + text
+	default:
+		if _, err := weir.ParseLimits(text); err != nil {
+			return nil, err
+		}
+		return nil, OptionError(rs.Name, "limit", "%q has no name, and rules of one name share their states on the Engine: name it, as in %q", text, "reads="+text)
+	}
+	return weir.ParseRule(text)
 }
 
 // newSet checks that a rule can be used, and takes it apart.

@@ -29,7 +29,7 @@ func callDirectly(ctx context.Context, s *grpclimit.Server, inside func()) error
 
 func TestALeakyBucketHoldsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limited := newServer(t, grpclimit.Options{Rules: []grpclimit.Rule{{Limit: "leaky bucket 1/s queue 1"}}})
+		limited := newServer(t, grpclimit.Options{Rules: []grpclimit.Rule{{Limit: "client=leaky bucket 1/s queue 1"}}})
 		began := time.Now()
 		for _, want := range []time.Duration{0, time.Second} {
 			wantCode(t, "held", callDirectly(t.Context(), limited, func() {
@@ -94,7 +94,7 @@ func TestAClientFollowsThePolicyForAFailingEngine(t *testing.T) {
 	for policy, want := range map[layer.Policy]codes.Code{layer.Deny: codes.Unavailable, layer.Allow: codes.OK} {
 		synctest.Test(t, func(t *testing.T) {
 			engine := broken(weir.NewMemory(weir.MemoryOptions{}))
-			c := newClient(t, grpclimit.ClientOptions{Engine: engine, Guard: layer.GuardOptions{OnFailure: policy}, Rules: []grpclimit.Rule{{Limit: "1/m"}}})
+			c := newClient(t, grpclimit.ClientOptions{Engine: engine, Guard: layer.GuardOptions{OnFailure: policy}, Rules: []grpclimit.Rule{{Limit: "client=1/m"}}})
 			wantCode(t, "a failing engine", call(t.Context(), c, "m", succeed), want)
 		})
 	}
@@ -110,7 +110,7 @@ func TestAnEngineThatHangsHoldsUpTheEndOfACallForTwoSecondsAtMost(t *testing.T) 
 			}
 			return next(ctx, c)
 		})
-		c := newClient(t, grpclimit.ClientOptions{Engine: stuck, Rules: []grpclimit.Rule{{Limit: "concurrency 1"}}})
+		c := newClient(t, grpclimit.ClientOptions{Engine: stuck, Rules: []grpclimit.Rule{{Limit: "client=concurrency 1"}}})
 		wantCode(t, "call", call(t.Context(), c, "m", succeed), codes.OK)
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("the call took %v, want 2s at most", took)

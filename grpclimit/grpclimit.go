@@ -72,7 +72,7 @@ func (s *Server) Unary(ctx context.Context, message any, info *grpc.UnaryServerI
 		return nil, err
 	}
 	defer granted.End(ctx) // also when the handler panics
-	reply, err = handler(granted.Context(ctx), message)
+	reply, err = handler(s.front.Context(ctx, granted), message)
 	granted.Answered(ctx, c, err)
 	return reply, err
 }
@@ -88,7 +88,7 @@ func (s *Server) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 		return err
 	}
 	defer granted.End(c.Context)
-	if ctx := granted.Context(c.Context); ctx != c.Context {
+	if ctx := s.front.Context(c.Context, granted); ctx != c.Context && !s.each {
 		stream = &grantedStream{stream, ctx}
 	}
 	err = handler(srv, stream)

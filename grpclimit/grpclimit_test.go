@@ -200,7 +200,7 @@ func TestARefusedCallSaysWhenToRetryAndWhichLimit(t *testing.T) {
 }
 
 func TestAStreamIsRefusedAtItsOpening(t *testing.T) {
-	limited, _ := limit(t, grpclimit.Options{}, grpclimit.Rule{Limit: "2/m"})
+	limited, _ := limit(t, grpclimit.Options{}, grpclimit.Rule{Limit: "client=2/m"})
 	client := dial(t, serve(t, limited, &service{}), "127.0.0.1")
 	for i := range 3 {
 		err := talk(t, client, 5)
@@ -244,7 +244,7 @@ func TestEachMessageOfAStreamIsCharged(t *testing.T) {
 		}
 		return 1
 	}
-	limited, clock := limit(t, grpclimit.Options{EachMessage: true}, grpclimit.Rule{Limit: "4/m and concurrency 1", Cost: size})
+	limited, clock := limit(t, grpclimit.Options{EachMessage: true}, grpclimit.Rule{Limit: "client=4/m and concurrency 1", Cost: size})
 	client := dial(t, serve(t, limited, &service{}), "127.0.0.1")
 	err := talk(t, client, 5)
 	wantCode(t, "5 messages of 4", err, codes.ResourceExhausted)
@@ -258,7 +258,7 @@ func TestEachMessageOfAStreamIsCharged(t *testing.T) {
 }
 
 func TestARefusalByARateBesideFreeSlotsSaysWhenToRetry(t *testing.T) {
-	limited, _ := limit(t, grpclimit.Options{}, grpclimit.Rule{Limit: "concurrency 1 and 1/h"})
+	limited, _ := limit(t, grpclimit.Options{}, grpclimit.Rule{Limit: "client=concurrency 1 and 1/h"})
 	client := dial(t, serve(t, limited, &service{}), "127.0.0.1")
 	wantCode(t, "within the limit", unary(t.Context(), client), codes.OK)
 	if retry, _ := details(t, unary(t.Context(), client)); retry != time.Hour {
@@ -306,7 +306,7 @@ func TestSlotsAreHeldForTheCall(t *testing.T) {
 }
 
 func TestAPanickingHandlerReleasesItsSlot(t *testing.T) {
-	limited, _ := limit(t, grpclimit.Options{}, grpclimit.Rule{Limit: "concurrency 1"})
+	limited, _ := limit(t, grpclimit.Options{}, grpclimit.Rule{Limit: "client=concurrency 1"})
 	info := &grpc.UnaryServerInfo{FullMethod: unaryMethod}
 	for range 3 {
 		func() {
@@ -356,9 +356,9 @@ func TestPlansMissingKeysAndRulesTogether(t *testing.T) {
 			t.Errorf("%s %s: refused by %q, want %s", step.tenant, step.user, subjects, step.by)
 		}
 	}
-	limited, _ = limit(t, grpclimit.Options{}, grpclimit.Rule{Limit: "1/m", Key: tenant, Missing: grpclimit.MissingRefused})
+	limited, _ = limit(t, grpclimit.Options{}, grpclimit.Rule{Limit: "key=1/m", Key: tenant, Missing: grpclimit.MissingRefused})
 	wantCode(t, "no tenant", unary(t.Context(), dial(t, serve(t, limited, &service{}), "127.0.0.1")), codes.InvalidArgument)
-	limited, _ = limit(t, grpclimit.Options{}, grpclimit.Rule{Limit: "1/m", Key: tenant})
+	limited, _ = limit(t, grpclimit.Options{}, grpclimit.Rule{Limit: "key=1/m", Key: tenant})
 	client = dial(t, serve(t, limited, &service{}), "127.0.0.1")
 	wantCode(t, "the first without a key", unary(t.Context(), client), codes.OK)
 	wantCode(t, "the second without a key shares", unary(t.Context(), client), codes.ResourceExhausted)
@@ -370,13 +370,13 @@ func TestASkippedCallAndADryRunAreAdmitted(t *testing.T) {
 		if !d.Shadow.Allowed {
 			refused.Add(1)
 		}
-	}}, grpclimit.Rule{Limit: "1/h"})
+	}}, grpclimit.Rule{Limit: "client=1/h"})
 	client := dial(t, serve(t, limited, &service{}), "127.0.0.1")
 	for range 3 {
 		wantCode(t, "dry run", unary(t.Context(), client), codes.OK)
 	}
 	eventually(t, "2 of 3 refusals aside", func() bool { return refused.Load() == 2 })
-	limited, _ = limit(t, grpclimit.Options{Skip: func(c grpclimit.Call) bool { return c.Method == unaryMethod }}, grpclimit.Rule{Limit: "1/h"})
+	limited, _ = limit(t, grpclimit.Options{Skip: func(c grpclimit.Call) bool { return c.Method == unaryMethod }}, grpclimit.Rule{Limit: "client=1/h"})
 	client = dial(t, serve(t, limited, &service{}), "127.0.0.1")
 	for range 3 {
 		wantCode(t, "skipped", unary(t.Context(), client), codes.OK)
@@ -411,14 +411,14 @@ func broken(engine weir.Engine) weir.Engine {
 func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
 	engine := broken(weir.NewMemory(weir.MemoryOptions{}))
 	for policy, want := range map[layer.Policy]codes.Code{layer.Deny: codes.Unavailable, layer.Allow: codes.OK} {
-		limited := newServer(t, grpclimit.Options{Engine: engine, Guard: layer.GuardOptions{OnFailure: policy}, Rules: []grpclimit.Rule{{Limit: "1/m"}}})
+		limited := newServer(t, grpclimit.Options{Engine: engine, Guard: layer.GuardOptions{OnFailure: policy}, Rules: []grpclimit.Rule{{Limit: "client=1/m"}}})
 		err := unary(t.Context(), dial(t, serve(t, limited, &service{}), "127.0.0.1"))
 		wantCode(t, "a failing engine", err, want)
 		if err != nil && strings.Contains(err.Error(), "10.1.2.3") {
 			t.Errorf("%v tells clients about the engine", err)
 		}
 	}
-	negative := grpclimit.Rule{Limit: "1/m", Cost: func(grpclimit.Call) int64 { return -1 }}
+	negative := grpclimit.Rule{Limit: "client=1/m", Cost: func(grpclimit.Call) int64 { return -1 }}
 	limited := newServer(t, grpclimit.Options{Guard: layer.GuardOptions{OnFailure: layer.Allow}, Rules: []grpclimit.Rule{negative}})
 	wantCode(t, "Allow and a call that no engine could decide", unary(t.Context(), dial(t, serve(t, limited, &service{}), "127.0.0.1")), codes.Unavailable)
 }

@@ -64,7 +64,7 @@ func TestACallWhoseClientHangsUpIsDecided(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			reached, failures := 0, 0
 			limited := newServer(t, grpclimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{})), Guard: layer.GuardOptions{OnFailure: layer.Allow, Deadline: time.Second}, EachMessage: name == "a message",
-				Rules: []grpclimit.Rule{{Limit: "fixed window 1/h", Key: grpclimit.Everyone}},
+				Rules: []grpclimit.Rule{{Limit: "key=fixed window 1/h", Key: grpclimit.Everyone}},
 				Observe: func(_ context.Context, o layer.Observation) {
 					if o.Err != nil {
 						failures++

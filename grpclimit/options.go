@@ -65,8 +65,9 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Settle states the true cost of a call under the named rule: see [front.Settle]. ctx is that of the handler.
-func Settle(ctx context.Context, rule string, cost int64) bool { return front.Settle(ctx, rule, cost) }
+// Settle states the true cost of a call under the named rule: see [front.Settle]. ctx is that of the handler. It returns
+// an error if no Settled rule has the name, and on a stream with EachMessage.
+func Settle(ctx context.Context, rule string, cost int64) error { return front.Settle(ctx, rule, cost) }
 
 const name = "grpclimit" // in errors and log lines
 

@@ -47,6 +47,14 @@ func TestNewServerSaysWhatIsWrongWithItsOptions(t *testing.T) {
 	if _, err := grpclimit.NewClient(grpclimit.ClientOptions{MaxWait: -1}); err == nil {
 		t.Error("NewClient takes a negative MaxWait, want an error")
 	}
+	engine := weir.NewMemory(weir.MemoryOptions{})
+	_, err := grpclimit.NewServer(grpclimit.Options{Engine: engine, Rules: one})
+	_, clientErr := grpclimit.NewClient(grpclimit.ClientOptions{Engine: engine, Rules: one})
+	for _, err := range []error{err, clientErr} {
+		if err == nil || !strings.Contains(err.Error(), `rules[0].limit "1/s" has no name`) {
+			t.Errorf("a rule without a name on an engine of the program: %v, want an error that says to name it", err)
+		}
+	}
 	if _, err := grpclimit.NewClient(grpclimit.ClientOptions{Rules: []grpclimit.Rule{{Limit: "x"}}}); err == nil {
 		t.Error("NewClient reads x as a limit, want an error")
 	}

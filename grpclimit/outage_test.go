@@ -22,7 +22,7 @@ func TestAnOutageFollowsThePolicyOfTheGuard(t *testing.T) {
 		layer.Deny: {codes.Unavailable, codes.Unavailable}, layer.Local: {codes.OK, codes.ResourceExhausted}, layer.Allow: {codes.OK, codes.OK},
 	} {
 		limited := newServer(t, grpclimit.Options{Engine: away, Guard: layer.GuardOptions{OnFailure: policy, Peers: 2},
-			Logger: slog.New(slog.DiscardHandler), Rules: []grpclimit.Rule{{Limit: "2/h"}}})
+			Logger: slog.New(slog.DiscardHandler), Rules: []grpclimit.Rule{{Limit: "client=2/h"}}})
 		for _, code := range want {
 			wantCode(t, policy.String(), callDirectly(t.Context(), limited, func() {}), code)
 		}

@@ -89,7 +89,7 @@ func (mishap) Handle(context.Context, slog.Record) error { panic(errBoom) }
 // The Guard logs an outage in the background, where no caller would recover its panic.
 func TestAPanicOfTheLoggerInTheBackgroundEndsNoProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limited := newServer(t, grpclimit.Options{Engine: broken(weir.NewMemory(weir.MemoryOptions{})), Logger: slog.New(mishap{slog.DiscardHandler}), Rules: []grpclimit.Rule{{Limit: "1/h"}}})
+		limited := newServer(t, grpclimit.Options{Engine: broken(weir.NewMemory(weir.MemoryOptions{})), Logger: slog.New(mishap{slog.DiscardHandler}), Rules: []grpclimit.Rule{{Limit: "client=1/h"}}})
 		for range 10 {
 			wantCode(t, "an engine that is away", callDirectly(t.Context(), limited, func() {}), codes.Unavailable)
 		}

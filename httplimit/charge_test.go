@@ -38,8 +38,8 @@ func TestCostsAreSettledAfterwards(t *testing.T) {
 	settle := func(costs ...int64) http.HandlerFunc {
 		return func(_ http.ResponseWriter, r *http.Request) {
 			for _, cost := range costs {
-				if !httplimit.Settle(r.Context(), "tokens", cost) {
-					t.Error("Settle found no charge")
+				if err := httplimit.Settle(r.Context(), "tokens", cost); err != nil {
+					t.Error(err)
 				}
 			}
 		}
@@ -80,8 +80,8 @@ func TestCostsAreSettledAfterwards(t *testing.T) {
 		}
 	}
 	got := remaining(t, httplimit.Rule{}, func(_ http.ResponseWriter, r *http.Request) {
-		if httplimit.Settle(r.Context(), "tokens", 0) {
-			t.Error("Settle found a charge under a rule that is not Settled")
+		if httplimit.Settle(r.Context(), "tokens", 0) == nil {
+			t.Error("Settle takes the cost of a rule that is not Settled")
 		}
 	}, 1)
 	if got != 9 {
@@ -161,7 +161,7 @@ func TestASettlementLeavesSlotsAlone(t *testing.T) {
 func TestALateHandlerReleasesNoOthersSlot(t *testing.T) {
 	clock := httplimittest.NewClock(start)
 	inside, leave := make(chan string, 2), map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{})}
-	h := wrap(t, httplimit.Options{Engine: clock.Engine(), Rules: []httplimit.Rule{{Limit: "concurrency 1 lease 1m"}}}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	h := wrap(t, httplimit.Options{Engine: clock.Engine(), Rules: []httplimit.Rule{{Limit: "client=concurrency 1 lease 1m"}}}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		name := r.Header.Get("Name")
 		inside <- name
 		<-leave[name]
@@ -199,7 +199,7 @@ func TestSlotsAreReleasedAlthoughTheEngineFailsOnce(t *testing.T) {
 		}
 		return next(ctx, c)
 	})
-	h := wrap(t, httplimit.Options{Engine: flaky, Rules: []httplimit.Rule{{Limit: "concurrency 1"}}}, ok)
+	h := wrap(t, httplimit.Options{Engine: flaky, Rules: []httplimit.Rule{{Limit: "client=concurrency 1"}}}, ok)
 	wantStatus(t, "first", get(h, alice), 200)
 	wantStatus(t, "second", get(h, alice), 200)
 	if !failed {
@@ -209,7 +209,7 @@ func TestSlotsAreReleasedAlthoughTheEngineFailsOnce(t *testing.T) {
 
 func TestSlotsAreReleasedAfterTheClientHasLeft(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
-	h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "concurrency 1"}}}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { leave() }))
+	h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "client=concurrency 1"}}}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { leave() }))
 	answer(h, request("GET", alice).WithContext(ctx))
 	wantStatus(t, "the next client", get(h, alice), 200)
 }
@@ -227,14 +227,14 @@ func lost(engine weir.Engine) weir.Engine {
 
 func TestSlotsOfALostAnswerAreReleased(t *testing.T) {
 	engine := weir.NewMemory(weir.MemoryOptions{})
-	rules := []httplimit.Rule{{Limit: "concurrency 1"}}
+	rules := []httplimit.Rule{{Limit: "client=concurrency 1"}}
 	wantStatus(t, "lost answer", get(wrap(t, httplimit.Options{Engine: lost(engine), Rules: rules}, ok), alice), 503)
 	next := wrap(t, httplimit.Options{Engine: engine, Rules: rules}, ok)
 	eventually(t, "admission of the next request", func() bool { return get(next, alice).Code == 200 })
 }
 
 func TestAWriterKeepsItsAbilities(t *testing.T) {
-	rules := []httplimit.Rule{{Limit: "concurrency 5", After: httplimit.Failures}}
+	rules := []httplimit.Rule{{Limit: "client=concurrency 5", After: httplimit.Failures}}
 	limited := func(next http.HandlerFunc) http.Handler {
 		return wrap(t, httplimit.Options{Rules: rules}, next)
 	}

@@ -62,7 +62,7 @@ func acrossMachines(redis weir.Engine, count func(context.Context, layer.Observa
 		Engine:  redis,
 		Guard:   layer.GuardOptions{OnFailure: layer.Local, Peers: 3},
 		Observe: count,
-		Rules:   []httplimit.Rule{{Limit: "60/m"}},
+		Rules:   []httplimit.Rule{{Limit: "api=60/m"}},
 	})
 }
 
@@ -99,7 +99,7 @@ func TestEachStepFromPerClientIsOneLine(t *testing.T) {
 	user := must(httplimit.PerKey("60/m and 1000/d", httplimit.Header("X-User")))
 	several := must(httplimit.New(httplimit.Options{Rules: []httplimit.Rule{{Limit: "60/m"}, {Limit: "all=1000/s", Key: httplimit.Everyone}}}))
 	plans := must(httplimit.New(httplimit.Options{Rules: []httplimit.Rule{{Plan: planOf, Key: httplimit.Header("Tenant")}}}))
-	redis := must(httplimit.New(httplimit.Options{Engine: shared, Rules: []httplimit.Rule{{Limit: "60/m and 1000/d"}}}))
+	redis := must(httplimit.New(httplimit.Options{Engine: shared, Rules: []httplimit.Rule{{Limit: "api=60/m and 1000/d"}}}))
 	report := func(layer.ShadowDecision) {}
 	dry := must(httplimit.New(httplimit.Options{DryRun: report, Rules: []httplimit.Rule{{Limit: "60/m"}}}))
 	wantStatus(t, "a dry run", get(dry(ok), alice), 200)

@@ -27,16 +27,16 @@ func TestFieldsOfEachFormatAreGolden(t *testing.T) {
 		name  string
 		rules []httplimit.Rule
 	}{
-		{"one bucket", []httplimit.Rule{{Limit: "3/m"}}},
+		{"one bucket", []httplimit.Rule{{Limit: "client=3/m"}}},
 		{"one bucket with a burst", []httplimit.Rule{{Limit: "api=token bucket 10/s burst 2"}}},
-		{"two limits", []httplimit.Rule{{Limit: "2/m and fixed window 1000/d"}}},
-		{"a window and a slower limit", []httplimit.Rule{{Limit: "fixed window 2/1m and 1000/d"}}},
-		{"a sliding window and a slower limit", []httplimit.Rule{{Limit: "sliding window 2/1m and 1000/d"}}},
-		{"two rules", []httplimit.Rule{{Limit: "5/m"}, {Limit: "all=sliding window 2/1h", Key: httplimit.Everyone}}},
+		{"two limits", []httplimit.Rule{{Limit: "client=2/m and fixed window 1000/d"}}},
+		{"a window and a slower limit", []httplimit.Rule{{Limit: "client=fixed window 2/1m and 1000/d"}}},
+		{"a sliding window and a slower limit", []httplimit.Rule{{Limit: "client=sliding window 2/1m and 1000/d"}}},
+		{"two rules", []httplimit.Rule{{Limit: "client=5/m"}, {Limit: "all=sliding window 2/1h", Key: httplimit.Everyone}}},
 		{"slots beside a rate", []httplimit.Rule{{Limit: "work=2/m and concurrency 5"}}},
 		{"a name that must be quoted", []httplimit.Rule{{Limit: `say "\é"=1/m`}}},
-		{"unlimited", []httplimit.Rule{{Limit: "unlimited"}}},
-		{"closed", []httplimit.Rule{{Limit: "deny all"}}},
+		{"unlimited", []httplimit.Rule{{Limit: "client=unlimited"}}},
+		{"closed", []httplimit.Rule{{Limit: "client=deny all"}}},
 	}
 	for _, f := range formats {
 		var got bytes.Buffer
@@ -88,8 +88,8 @@ func TestFieldsOfTwoMiddlewares(t *testing.T) {
 		{httplimit.Legacy, "X-RateLimit-Limit", "2"},
 	}
 	for _, tt := range tests {
-		loose := []httplimit.Rule{{Limit: "5/m"}}
-		tight := []httplimit.Rule{{Limit: "2/m", Key: httplimit.Everyone}}
+		loose := []httplimit.Rule{{Limit: "client=5/m"}}
+		tight := []httplimit.Rule{{Limit: "key=2/m", Key: httplimit.Everyone}}
 		with := func(rules []httplimit.Rule, next http.Handler) http.Handler {
 			return wrap(t, httplimit.Options{Engine: httplimittest.NewClock(start).Engine(), Headers: tt.format, Rules: rules}, next)
 		}
@@ -102,9 +102,9 @@ func TestFieldsOfTwoMiddlewares(t *testing.T) {
 
 // The fields describe a refusal even if another middleware has set a smaller remainder.
 func TestFieldsOfARefusalReplaceThoseOfAnAdmission(t *testing.T) {
-	dear := httplimit.Rule{Limit: "5/m", Key: httplimit.Everyone, Cost: func(*http.Request) int64 { return 6 }}
+	dear := httplimit.Rule{Limit: "key=5/m", Key: httplimit.Everyone, Cost: func(*http.Request) int64 { return 6 }}
 	inner := wrap(t, httplimit.Options{Headers: httplimit.Legacy, Rules: []httplimit.Rule{dear}}, ok)
-	outer := wrap(t, httplimit.Options{Headers: httplimit.Legacy, Rules: []httplimit.Rule{{Limit: "2/m"}}}, inner)
+	outer := wrap(t, httplimit.Options{Headers: httplimit.Legacy, Rules: []httplimit.Rule{{Limit: "client=2/m"}}}, inner)
 	w := get(outer, alice)
 	wantStatus(t, "a cost of 6", w, 429)
 	wantHeader(t, "a cost of 6", w.Header(), "X-RateLimit-Limit", "5")
@@ -112,7 +112,7 @@ func TestFieldsOfARefusalReplaceThoseOfAnAdmission(t *testing.T) {
 }
 
 func TestFieldsAreNotSpoiltByAHandlerThatAddsToThem(t *testing.T) {
-	h, _ := limit(t, httplimit.Rule{Limit: "2/m"}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	h, _ := limit(t, httplimit.Rule{Limit: "client=2/m"}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Add("RateLimit-Policy", `"backend";q=9`)
 	}))
 	w := get(h, alice)
@@ -121,7 +121,7 @@ func TestFieldsAreNotSpoiltByAHandlerThatAddsToThem(t *testing.T) {
 }
 
 func TestFieldsOnRefusalsOnly(t *testing.T) {
-	h := wrap(t, httplimit.Options{RefusalsOnly: true, Rules: []httplimit.Rule{{Limit: "1/h"}}}, ok)
+	h := wrap(t, httplimit.Options{RefusalsOnly: true, Rules: []httplimit.Rule{{Limit: "client=1/h"}}}, ok)
 	wantHeader(t, "admitted", get(h, alice).Header(), "RateLimit-Policy", "")
 	wantHeader(t, "refused", get(h, alice).Header(), "RateLimit-Policy", `"client";q=1;w=3600`)
 }

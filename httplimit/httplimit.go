@@ -79,7 +79,7 @@ type handler struct {
 // ServeHTTP passes a request on if the limits admit it, and answers otherwise.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !h.LimitPreflights && isPreflight(r) || h.Skip != nil && h.Skip(r) {
-		h.next.ServeHTTP(w, r)
+		h.serve(nil, w, r)
 		return
 	}
 	asked, passed := h.front.Ask(r.Context(), r, front.Whole), false
@@ -103,7 +103,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if inspected != nil {
 		defer inspected()
 	}
-	serve(h.next, granted, w, r)
+	h.serve(granted, w, r)
 }
 
 // refuse answers a request that does not pass, unless its client has left.

@@ -147,10 +147,28 @@ func TestARefusalNamesTheLimitThatRefuses(t *testing.T) {
 	wantHeader(t, "refusal by the window", get(h, alice).Header(), "RateLimit", `"login-2";r=0;t=1`)
 }
 
+// Two middlewares on one engine would share the budget of the rule "client".
+func TestRulesWithoutANameShareNoEngine(t *testing.T) {
+	engine, unnamed := weir.NewMemory(weir.MemoryOptions{}), []httplimit.Rule{{Limit: "60/m"}}
+	_, err := httplimit.New(httplimit.Options{Engine: engine, Rules: unnamed})
+	_, clientErr := httplimit.NewTransport(httplimit.TransportOptions{Engine: engine, Rules: unnamed})
+	for _, err := range []error{err, clientErr} {
+		if err == nil || !strings.Contains(err.Error(), `rules[0].limit "60/m" has no name`) {
+			t.Errorf("a rule without a name on an engine of the program: %v, want an error that says to name it", err)
+		}
+	}
+	reads := wrap(t, httplimit.Options{Engine: engine, Rules: []httplimit.Rule{{Limit: "reads=60/m"}}}, ok)
+	writes := wrap(t, httplimit.Options{Engine: engine, Rules: []httplimit.Rule{{Limit: "writes=10/m"}}}, ok)
+	for range 20 {
+		wantStatus(t, "a read", get(reads, alice), 200)
+	}
+	wantStatus(t, "the first write", get(writes, alice), 200)
+}
+
 // A client that obeys Retry-After is admitted: the seconds are rounded up.
 func TestRetryAfterIsNeverTooEarlyAndNeverZero(t *testing.T) {
 	for _, text := range []string{"10/s", "3/s", "7/m", "fixed window 2/1m", "sliding window 5/10s", "rate gate 3/2s", "leaky bucket 2/s"} {
-		h, clock := limit(t, httplimit.Rule{Limit: text}, ok)
+		h, clock := limit(t, httplimit.Rule{Limit: "client=" + text}, ok)
 		for range 50 {
 			w := get(h, alice)
 			if w.Code == 200 {
@@ -171,7 +189,7 @@ func TestRulesAreTakenAllOrNothing(t *testing.T) {
 	engine := clock.Engine()
 	all := mustRule(t, "all=10/m")
 	h := wrap(t, httplimit.Options{Engine: engine, Rules: []httplimit.Rule{
-		{Limit: "2/m"}, {Rule: all, Key: httplimit.Everyone},
+		{Limit: "client=2/m"}, {Rule: all, Key: httplimit.Everyone},
 	}}, ok)
 	for range 5 {
 		get(h, alice)
@@ -220,7 +238,7 @@ func TestPlansDifferByRequest(t *testing.T) {
 }
 
 func TestCostsAreTaken(t *testing.T) {
-	h, _ := limit(t, httplimit.Rule{Limit: "10/m", Cost: func(r *http.Request) int64 { return r.ContentLength }}, ok)
+	h, _ := limit(t, httplimit.Rule{Limit: "client=10/m", Cost: func(r *http.Request) int64 { return r.ContentLength }}, ok)
 	post := func(body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
 		return answer(h, r)
@@ -239,7 +257,7 @@ func TestCostsAreTaken(t *testing.T) {
 func TestSkippedRequestsAndPreflightsAreFree(t *testing.T) {
 	clock := httplimittest.NewClock(start)
 	options := httplimit.Options{
-		Engine: clock.Engine(), Rules: []httplimit.Rule{{Limit: "1/m"}},
+		Engine: clock.Engine(), Rules: []httplimit.Rule{{Limit: "client=1/m"}},
 		Skip: func(r *http.Request) bool { return r.Header.Get("Probe") != "" },
 	}
 	h := wrap(t, options, ok)
@@ -263,7 +281,7 @@ func TestMissingKeysGetWhatWasChosen(t *testing.T) {
 		{httplimit.MissingRefused, 400, 400},
 		{httplimit.MissingUnlimited, 200, 200},
 	} {
-		h, _ := limit(t, httplimit.Rule{Limit: "1/m", Key: httplimit.Header("User"), Missing: tt.missing}, ok)
+		h, _ := limit(t, httplimit.Rule{Limit: "key=1/m", Key: httplimit.Header("User"), Missing: tt.missing}, ok)
 		if first, second := get(h, alice).Code, get(h, bob).Code; first != tt.first || second != tt.second {
 			t.Errorf("missing keys by policy %d: status %d and %d, want %d and %d", tt.missing, first, second, tt.first, tt.second)
 		}
@@ -275,7 +293,7 @@ func TestDryRunCountsAndRefusesNothing(t *testing.T) {
 	clock := httplimittest.NewClock(start)
 	var refused atomic.Int64
 	h := wrap(t, httplimit.Options{
-		Engine: clock.Engine(), Rules: []httplimit.Rule{{Limit: "leaky bucket 1/m queue 1"}}, MaxWait: time.Hour,
+		Engine: clock.Engine(), Rules: []httplimit.Rule{{Limit: "client=leaky bucket 1/m queue 1"}}, MaxWait: time.Hour,
 		DryRun: func(d layer.ShadowDecision) {
 			if !d.Shadow.Allowed {
 				refused.Add(1)
@@ -293,7 +311,7 @@ func TestDryRunCountsAndRefusesNothing(t *testing.T) {
 // What a request gives back counts in a dry run as it would in force.
 func TestADryRunSettlesCosts(t *testing.T) {
 	var decided, refused atomic.Int64
-	h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "2/h", After: httplimit.Failures}}, DryRun: func(d layer.ShadowDecision) {
+	h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "client=2/h", After: httplimit.Failures}}, DryRun: func(d layer.ShadowDecision) {
 		decided.Add(1)
 		if !d.Shadow.Allowed {
 			refused.Add(1)

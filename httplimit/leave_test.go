@@ -65,7 +65,7 @@ func TestARequestWhoseClientHangsUpIsDecided(t *testing.T) {
 func TestConnectionsThatCloseAtOncePassNoLimit(t *testing.T) {
 	var reached atomic.Int64
 	server := serve(t, wrap(t, httplimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{}), time.Millisecond),
-		Guard: layer.GuardOptions{OnFailure: layer.Allow, Deadline: 10 * time.Second}, Rules: []httplimit.Rule{{Limit: "fixed window 1/h"}},
+		Guard: layer.GuardOptions{OnFailure: layer.Allow, Deadline: 10 * time.Second}, Rules: []httplimit.Rule{{Limit: "client=fixed window 1/h"}},
 	}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) })), false)
 	for range 300 {
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -89,7 +89,7 @@ func TestAClientThatLeavesTheLineIsNotPassedOn(t *testing.T) {
 					var log recordedLog
 					var now, most, reached, failures atomic.Int64
 					h := wrap(t, httplimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{}), trip), Guard: layer.GuardOptions{OnFailure: policy, Deadline: time.Second}, Wait: 30 * time.Second,
-						Logger: log.logger(), Rules: []httplimit.Rule{{Limit: limit}},
+						Logger: log.logger(), Rules: []httplimit.Rule{{Limit: "client=" + limit}},
 						Observe: func(_ context.Context, o layer.Observation) {
 							if o.Err != nil {
 								failures.Add(1)
@@ -185,7 +185,7 @@ func TestTheLogCountsOnlyRequestsThatWereDecided(t *testing.T) {
 		"a dry run":        {DryRun: func(layer.ShadowDecision) {}},
 	} {
 		var log recordedLog
-		o.Logger, o.Rules = log.logger(), []httplimit.Rule{{Limit: "deny all", Key: httplimit.Header("User")}}
+		o.Logger, o.Rules = log.logger(), []httplimit.Rule{{Limit: "key=deny all", Key: httplimit.Header("User")}}
 		h := wrap(t, o, ok)
 		for range 1100 {
 			get(h, alice, "User", "x")

@@ -26,8 +26,9 @@ type Answer struct {
 	Bytes  int64 // of the body, without those of a hijacked connection
 }
 
-// Settle states the true cost of a request under the named rule: see [front.Settle]. ctx is that of the request.
-func Settle(ctx context.Context, rule string, cost int64) bool { return front.Settle(ctx, rule, cost) }
+// Settle states the true cost of a request under the named rule: see [front.Settle]. ctx is that of the request. It returns
+// an error if no Settled rule has the name.
+func Settle(ctx context.Context, rule string, cost int64) error { return front.Settle(ctx, rule, cost) }
 
 func optionError(field, format string, values ...any) *weir.OptionError {
 	return front.OptionError(name, field, format, values...)

@@ -28,7 +28,7 @@ func TestAnOutageFollowsThePolicyOfTheGuard(t *testing.T) {
 	} {
 		var results []string
 		h := wrap(t, httplimit.Options{Engine: away, Guard: layer.GuardOptions{OnFailure: policy, Peers: 2}, Logger: slog.New(slog.DiscardHandler),
-			Observe: func(_ context.Context, o layer.Observation) { results = append(results, o.Result()) }, Rules: []httplimit.Rule{{Limit: "2/h"}}}, ok)
+			Observe: func(_ context.Context, o layer.Observation) { results = append(results, o.Result()) }, Rules: []httplimit.Rule{{Limit: "client=2/h"}}}, ok)
 		for i, status := range want.status {
 			got := get(h, alice)
 			wantStatus(t, policy.String(), got, status)
@@ -79,11 +79,11 @@ func TestAnEngineWithAGuardStaysAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer guard.Close()
-	wantStatus(t, "an engine that is away", get(wrap(t, httplimit.Options{Engine: guard, Rules: []httplimit.Rule{{Limit: "2/h"}}}, ok), alice), 503)
+	wantStatus(t, "an engine that is away", get(wrap(t, httplimit.Options{Engine: guard, Rules: []httplimit.Rule{{Limit: "client=2/h"}}}, ok), alice), 503)
 	if got := guard.Stats().Denied; got != 1 {
 		t.Errorf("the guard of the program denied %d requests, want 1", got)
 	}
-	_, err = httplimit.New(httplimit.Options{Engine: guard, Guard: layer.GuardOptions{OnFailure: layer.Allow}, Rules: []httplimit.Rule{{Limit: "2/h"}}})
+	_, err = httplimit.New(httplimit.Options{Engine: guard, Guard: layer.GuardOptions{OnFailure: layer.Allow}, Rules: []httplimit.Rule{{Limit: "client=2/h"}}})
 	if _, refused := errors.AsType[*weir.OptionError](err); !refused {
 		t.Errorf("another policy for an engine with a guard: %v, want an error, because it would have no effect", err)
 	}
@@ -96,7 +96,7 @@ func TestAClientThatHammersCostsTheEngineACallASecond(t *testing.T) {
 			calls++
 			return next(ctx, c)
 		})
-		h := wrap(t, httplimit.Options{Engine: engine, Rules: []httplimit.Rule{{Limit: "1/h"}}}, ok)
+		h := wrap(t, httplimit.Options{Engine: engine, Rules: []httplimit.Rule{{Limit: "client=1/h"}}}, ok)
 		for i := range 100 {
 			wantStatus(t, "hammering", get(h, alice), map[bool]int{true: 200, false: 429}[i == 0])
 		}

@@ -138,10 +138,10 @@ func TestAPanicOfAnAfterSettlesTheOtherRules(t *testing.T) {
 func TestAFunctionThatBlocksHoldsUpNoOtherRequest(t *testing.T) {
 	for name, o := range map[string]func(block func()) httplimit.Options{
 		"Observe": func(block func()) httplimit.Options {
-			return httplimit.Options{Rules: []httplimit.Rule{{Limit: "concurrency 3"}}, Observe: func(context.Context, layer.Observation) { block() }}
+			return httplimit.Options{Rules: []httplimit.Rule{{Limit: "client=concurrency 3"}}, Observe: func(context.Context, layer.Observation) { block() }}
 		},
 		"After": func(block func()) httplimit.Options {
-			return httplimit.Options{Rules: []httplimit.Rule{{Limit: "10000/h and concurrency 1", After: func(*http.Request, httplimit.Answer, int64) int64 { block(); return 1 }}}}
+			return httplimit.Options{Rules: []httplimit.Rule{{Limit: "client=10000/h and concurrency 1", After: func(*http.Request, httplimit.Answer, int64) int64 { block(); return 1 }}}}
 		},
 		"Logger": func(block func()) httplimit.Options { // which is called about rules that are made anew
 			return httplimit.Options{Logger: mishaps(block), Rules: []httplimit.Rule{{Key: httplimit.Everyone, Plan: func(*http.Request) *weir.Rule {
@@ -185,7 +185,7 @@ func TestAFunctionThatBlocksHoldsUpNoOtherRequest(t *testing.T) {
 func TestAPanicOfTheLoggerInTheBackgroundEndsNoProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var panics atomic.Int64
-		h := wrap(t, httplimit.Options{Engine: broken(weir.NewMemory(weir.MemoryOptions{}), errBoom), Rules: []httplimit.Rule{{Limit: "1/h"}},
+		h := wrap(t, httplimit.Options{Engine: broken(weir.NewMemory(weir.MemoryOptions{}), errBoom), Rules: []httplimit.Rule{{Limit: "client=1/h"}},
 			Logger: mishaps(func() { panics.Add(1); panic(errBoom) })}, ok)
 		for range 10 {
 			wantStatus(t, "an engine that is away", get(h, alice), 503)

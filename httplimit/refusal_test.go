@@ -28,7 +28,7 @@ func TestRefusalIsTextForClientsThatPreferIt(t *testing.T) {
 		{"text/html;q=0.5, application/*", document},
 		{"text/html;q=two", document},
 	}
-	h, _ := limit(t, httplimit.Rule{Limit: "deny all"}, ok)
+	h, _ := limit(t, httplimit.Rule{Limit: "client=deny all"}, ok)
 	for _, tt := range tests {
 		w := get(h, alice, "Accept", tt.accept)
 		if got := w.Header().Get("Content-Type"); got != tt.want {
@@ -86,18 +86,18 @@ func broken(engine weir.Engine, err error) weir.Engine {
 
 func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
 	failing := broken(weir.NewMemory(weir.MemoryOptions{}), errors.New("no route to host"))
-	h := wrap(t, httplimit.Options{Engine: failing, Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
+	h := wrap(t, httplimit.Options{Engine: failing, Rules: []httplimit.Rule{{Limit: "client=1/m"}}}, ok)
 	w := get(h, alice)
 	wantStatus(t, "by default", w, 503)
 	wantHeader(t, "by default", w.Header(), "Retry-After", "1")
 	if strings.Contains(w.Body.String(), "route") {
 		t.Errorf("body %q tells clients about the engine", w.Body)
 	}
-	h = wrap(t, httplimit.Options{Engine: failing, Guard: layer.GuardOptions{OnFailure: layer.Allow}, Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
+	h = wrap(t, httplimit.Options{Engine: failing, Guard: layer.GuardOptions{OnFailure: layer.Allow}, Rules: []httplimit.Rule{{Limit: "client=1/m"}}}, ok)
 	wantStatus(t, "Allow", get(h, alice), 200)
-	h = wrap(t, httplimit.Options{Engine: failing, DryRun: func(layer.ShadowDecision) {}, Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
+	h = wrap(t, httplimit.Options{Engine: failing, DryRun: func(layer.ShadowDecision) {}, Rules: []httplimit.Rule{{Limit: "client=1/m"}}}, ok)
 	wantStatus(t, "a dry run", get(h, alice), 200)
-	negative := httplimit.Rule{Limit: "1/m", Cost: func(*http.Request) int64 { return -1 }}
+	negative := httplimit.Rule{Limit: "client=1/m", Cost: func(*http.Request) int64 { return -1 }}
 	h = wrap(t, httplimit.Options{Guard: layer.GuardOptions{OnFailure: layer.Allow}, Rules: []httplimit.Rule{negative}}, ok)
 	wantStatus(t, "Allow and a request that no engine could decide", get(h, alice), 503)
 }
@@ -118,7 +118,7 @@ func TestAnEngineThatHangsHoldsARequestForTheDeadline(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := wrap(t, httplimit.Options{
 				Engine: hanging(weir.NewMemory(weir.MemoryOptions{})), Guard: layer.GuardOptions{Deadline: deadline},
-				Rules: []httplimit.Rule{{Limit: "1/s"}},
+				Rules: []httplimit.Rule{{Limit: "client=1/s"}},
 			}, ok)
 			began := time.Now()
 			wantStatus(t, "a hanging engine", get(h, alice), 503)
@@ -148,7 +148,7 @@ func TestARequestThatAPolicyAllowsIsNotSettled(t *testing.T) {
 func TestRequestsThatNoEngineCanDecideAreLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines recordedLog
-		negative := httplimit.Rule{Limit: "1/m", Cost: func(*http.Request) int64 { return -1 }}
+		negative := httplimit.Rule{Limit: "client=1/m", Cost: func(*http.Request) int64 { return -1 }}
 		h := wrap(t, httplimit.Options{Logger: lines.logger(), Rules: []httplimit.Rule{negative}}, ok)
 		for range 200 {
 			get(h, alice)
@@ -174,7 +174,7 @@ func TestScriptsCanReadRefusals(t *testing.T) {
 		{"any", httplimit.CORS{Origins: []string{"*"}}, app, "*", ""},
 	}
 	for _, tt := range tests {
-		h := wrap(t, httplimit.Options{CORS: tt.cors, Rules: []httplimit.Rule{{Limit: "1/h"}}}, ok)
+		h := wrap(t, httplimit.Options{CORS: tt.cors, Rules: []httplimit.Rule{{Limit: "client=1/h"}}}, ok)
 		admitted := get(h, alice, "Origin", tt.origin)
 		wantHeader(t, tt.name+": admitted", admitted.Header(), "Access-Control-Allow-Origin", "") // the handler's to say
 		w := get(h, alice, "Origin", tt.origin)
@@ -190,7 +190,7 @@ func TestScriptsCanReadRefusals(t *testing.T) {
 			}
 		}
 	}
-	inner := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "deny all"}}}, ok)
+	inner := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "client=deny all"}}}, ok)
 	outer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", app)
 		inner.ServeHTTP(w, r)
@@ -204,7 +204,7 @@ func TestScriptsCanReadRefusals(t *testing.T) {
 
 func TestALeakyBucketHoldsRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "leaky bucket 1/s queue 2"}}}, ok)
+		h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "client=leaky bucket 1/s queue 2"}}}, ok)
 		began := time.Now()
 		statuses := make(chan [2]int, 4)
 		for range 4 {
@@ -225,7 +225,7 @@ func TestALeakyBucketHoldsRequests(t *testing.T) {
 func TestAClientThatLeavesIsNotHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reached := 0
-		h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "leaky bucket 1/s queue 2"}}}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+		h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "client=leaky bucket 1/s queue 2"}}}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
 		get(h, alice)
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

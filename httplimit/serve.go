@@ -12,10 +12,14 @@ func Failures(_ *http.Request, a Answer, taken int64) int64 {
 	return taken
 }
 
-// serve calls the handler of an admitted request, and ends what was granted when it has returned.
-func serve(next http.Handler, g *grant, w http.ResponseWriter, r *http.Request) {
+// serve calls the handler of a request that passes, and ends what was granted when it has returned.
+func (h *handler) serve(g *grant, w http.ResponseWriter, r *http.Request) {
+	given := r
+	if ctx := h.front.Context(r.Context(), g); ctx != r.Context() {
+		given = r.WithContext(ctx)
+	}
 	if g == nil {
-		next.ServeHTTP(w, r)
+		h.next.ServeHTTP(w, given)
 		return
 	}
 	defer g.End(r.Context()) // also when the handler panics
@@ -23,10 +27,6 @@ func serve(next http.Handler, g *grant, w http.ResponseWriter, r *http.Request) 
 	if g.AsksAfter() || g.HoldsSlots() {
 		w = answer.wrapped()
 	}
-	given := r
-	if ctx := g.Context(r.Context()); ctx != r.Context() {
-		given = r.WithContext(ctx)
-	}
-	next.ServeHTTP(w, given)
+	h.next.ServeHTTP(w, given)
 	g.Answered(r.Context(), r, Answer{Status: answer.statusCode(), Bytes: answer.bytes})
 }

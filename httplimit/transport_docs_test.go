@@ -25,7 +25,7 @@ func obedient() (*http.Client, error) {
 func vendorClient(engine weir.Engine) (*http.Client, error) {
 	transport, err := httplimit.NewTransport(httplimit.TransportOptions{
 		Engine: engine, // in this process, or in Redis for all machines
-		Rules:  []httplimit.Rule{{Limit: "rate gate 100/10s and fixed window 5000/d and concurrency 8 lease 1m"}},
+		Rules:  []httplimit.Rule{{Limit: "vendor=rate gate 100/10s and fixed window 5000/d and concurrency 8 lease 1m"}},
 	})
 	if err != nil {
 		return nil, err

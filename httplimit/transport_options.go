@@ -109,9 +109,6 @@ func (o *TransportOptions) setDefaults() {
 	if o.Key == nil {
 		o.Key = Host
 	}
-	if o.Engine == nil {
-		o.Engine = weir.NewMemory(weir.MemoryOptions{})
-	}
 	o.MaxPause = cmp.Or(o.MaxPause, defaultMaxPause)
 	o.Retries = cmp.Or(o.Retries, defaultRetries)
 	o.MaxKeys = cmp.Or(o.MaxKeys, defaultMaxGates)

@@ -150,7 +150,7 @@ func obeys(t *testing.T, name string, headers httplimit.Headers, limit string, w
 		return time.Duration(random.Int64N(int64(most)))
 	}
 	time.Sleep(3*365*24*time.Hour + upTo(20*time.Second)) // an instant above 1e9 s, at any phase of a window
-	h := wrap(t, httplimit.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Headers: headers, Rules: []httplimit.Rule{{Limit: limit}}}, ok)
+	h := wrap(t, httplimit.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Headers: headers, Rules: []httplimit.Rule{{Limit: "client=" + limit}}}, ok)
 	switch name {
 	case "legacy epoch":
 		h = epochReset(h)
@@ -186,7 +186,7 @@ func TestAQuotaThatOthersUseTooIsSeldomOverdrawn(t *testing.T) {
 		t.Run(limit, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				random := rand.New(rand.NewPCG(1, 2))
-				h := wrap(t, httplimit.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []httplimit.Rule{{Limit: limit}}}, ok)
+				h := wrap(t, httplimit.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []httplimit.Rule{{Limit: "client=" + limit}}}, ok)
 				ctx, cancel := context.WithCancel(t.Context())
 				go func() {
 					for ctx.Err() == nil {

@@ -113,12 +113,12 @@ func TestTheBodyOfARequestThatIsNotSentIsClosed(t *testing.T) {
 		cancel()
 		soon, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		deny := httplimit.TransportOptions{Base: always(200), Rules: []httplimit.Rule{{Limit: "2/s", Cost: func(*http.Request) int64 { return 3 }}}}
+		deny := httplimit.TransportOptions{Base: always(200), Rules: []httplimit.Rule{{Limit: "client=2/s", Cost: func(*http.Request) int64 { return 3 }}}}
 		paused := newTransport(t, httplimit.TransportOptions{Base: always(429, "Retry-After: 3000")})
 		if status, err := ask(paused, "http://api.example"); status != 429 || err != nil {
 			t.Fatal(status, err)
 		}
-		full := newTransport(t, httplimit.TransportOptions{Base: always(200, `RateLimit: "a";r=0;t=60`), MaxKeys: 1})
+		full := newTransport(t, httplimit.TransportOptions{Base: always(200, `RateLimit: "client=a";r=0;t=60`), MaxKeys: 1})
 		if _, err := ask(full, "http://other.example"); err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestTheBodyOfARequestThatIsNotSentIsClosed(t *testing.T) {
 			"a pause that is too long":         {paused, t.Context(), weir.ErrWait},
 			"a deadline before the pause":      {paused, soon, weir.ErrWait},
 			"no room for another key":          {full, t.Context(), weir.ErrNoRoom},
-			"a cost that no engine can decide": {newTransport(t, httplimit.TransportOptions{Base: always(200), Rules: []httplimit.Rule{{Limit: "2/s", Cost: func(*http.Request) int64 { return -1 }}}}), t.Context(), weir.ErrRequest},
+			"a cost that no engine can decide": {newTransport(t, httplimit.TransportOptions{Base: always(200), Rules: []httplimit.Rule{{Limit: "client=2/s", Cost: func(*http.Request) int64 { return -1 }}}}), t.Context(), weir.ErrRequest},
 		} {
 			body := &closes{Reader: strings.NewReader("x")}
 			r := toHost(t, tt.ctx, "api.example")
@@ -147,7 +147,7 @@ func TestTheBodyOfARequestThatIsNotSentIsClosed(t *testing.T) {
 
 func TestAFailingEngineCanAdmit(t *testing.T) {
 	transport := newTransport(t, httplimit.TransportOptions{Base: always(200), Guard: layer.GuardOptions{OnFailure: layer.Allow},
-		Engine: broken(weir.NewMemory(weir.MemoryOptions{}), errBoom), Rules: []httplimit.Rule{{Limit: "2/s"}}})
+		Engine: broken(weir.NewMemory(weir.MemoryOptions{}), errBoom), Rules: []httplimit.Rule{{Limit: "client=2/s"}}})
 	if status, err := ask(transport, "http://api.example"); status != 200 || err != nil {
 		t.Errorf("%d, %v, want 200", status, err)
 	}
@@ -162,7 +162,7 @@ func TestARequestWaitsThroughAnOutage(t *testing.T) {
 			}
 			return next(ctx, c)
 		})
-		transport := newTransport(t, httplimit.TransportOptions{Base: always(200), Engine: away, Rules: []httplimit.Rule{{Limit: "2/s"}}})
+		transport := newTransport(t, httplimit.TransportOptions{Base: always(200), Engine: away, Rules: []httplimit.Rule{{Limit: "client=2/s"}}})
 		if status, err := ask(transport, "http://api.example"); status != 200 || err != nil || time.Since(began) < time.Minute {
 			t.Errorf("%d, %v after %v, want 200 when the engine is back", status, err, time.Since(began))
 		}
@@ -198,7 +198,7 @@ func TestTheRequestStaysAsItIsAndTheAnswerIsItsOwn(t *testing.T) {
 func waitsFor(t *testing.T, base http.RoundTripper, after func(resp *http.Response, cancel func())) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	transport := newTransport(t, httplimit.TransportOptions{Base: base, Rules: []httplimit.Rule{{Limit: "concurrency 1"}}})
+	transport := newTransport(t, httplimit.TransportOptions{Base: base, Rules: []httplimit.Rule{{Limit: "client=concurrency 1"}}})
 	resp, err := transport.RoundTrip(toHost(t, ctx, "api.example"))
 	if err != nil {
 		t.Fatal(err)
@@ -288,7 +288,7 @@ func TestAnErrorOfTheBaseIsReturnedAndEndsTheRequest(t *testing.T) {
 			func(*http.Request) (*http.Response, error) { return nil, refused },
 			func(*http.Request) (*http.Response, error) { return nil, nil },
 		} {
-			transport := newTransport(t, httplimit.TransportOptions{Base: base, Rules: []httplimit.Rule{{Limit: "concurrency 1"}}})
+			transport := newTransport(t, httplimit.TransportOptions{Base: base, Rules: []httplimit.Rule{{Limit: "client=concurrency 1"}}})
 			for range 3 {
 				if resp, err := transport.RoundTrip(toHost(t, t.Context(), "api.example")); resp != nil || err == nil {
 					t.Errorf("%v, %v, want an error", resp, err)
@@ -332,7 +332,7 @@ func TestATransportServesARealClient(t *testing.T) {
 		_, _ = io.WriteString(w, "hello")
 	}))
 	defer server.Close()
-	transport := newTransport(t, httplimit.TransportOptions{Rules: []httplimit.Rule{{Limit: "1000/s and concurrency 2"}}})
+	transport := newTransport(t, httplimit.TransportOptions{Rules: []httplimit.Rule{{Limit: "client=1000/s and concurrency 2"}}})
 	client := &http.Client{Transport: transport, Timeout: time.Minute}
 	for range 5 {
 		for _, method := range []string{"HEAD", "GET"} {

@@ -60,7 +60,7 @@ func TestOwnRulesAreWaitedForOnce(t *testing.T) {
 			t.Run(name+"/"+text, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := scripted()
-					transport := newTransport(t, httplimit.TransportOptions{Base: s, Engine: engine(), Rules: []httplimit.Rule{{Limit: text}}})
+					transport := newTransport(t, httplimit.TransportOptions{Base: s, Engine: engine(), Rules: []httplimit.Rule{{Limit: "client=" + text}}})
 					asking(t, transport, 30, oneHost)
 					if len(s.came) != 30 || s.came[29] != want {
 						t.Errorf("requests came at %v, want 30 and the last at %v", s.came, want)
@@ -154,10 +154,10 @@ func TestACallerCanLeaveEachWait(t *testing.T) {
 	hangs := tripper(func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() })
 	for reason, o := range map[httplimit.Reason]httplimit.TransportOptions{
 		httplimit.ReasonPause: {Base: scripted(says("429", "Retry-After: 300"))},
-		httplimit.ReasonQuota: {Base: scripted(says("200", `RateLimit: "a";r=0;t=300`))},
+		httplimit.ReasonQuota: {Base: scripted(says("200", `RateLimit: "client=a";r=0;t=300`))},
 		httplimit.ReasonSlow:  {Base: scripted(says("429"), says("200"))},
 		httplimit.ReasonDelay: {Base: scripted(), Delay: hour},
-		httplimit.ReasonRules: {Base: scripted(), Rules: []httplimit.Rule{{Limit: "fixed window 1/1h"}}},
+		httplimit.ReasonRules: {Base: scripted(), Rules: []httplimit.Rule{{Limit: "client=fixed window 1/1h"}}},
 		httplimit.ReasonFirst: {Base: hangs},
 		httplimit.ReasonRetry: {Base: always(503)},
 	} {
@@ -221,7 +221,7 @@ func leaves(t *testing.T, reason httplimit.Reason, o httplimit.TransportOptions)
 
 func TestTheLineIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		transport := newTransport(t, httplimit.TransportOptions{Base: scripted(says("200", `RateLimit: "a";r=0;t=60`)), MaxWaiting: 3})
+		transport := newTransport(t, httplimit.TransportOptions{Base: scripted(says("200", `RateLimit: "client=a";r=0;t=60`)), MaxWaiting: 3})
 		ctx, cancel := context.WithCancel(t.Context())
 		full := 0
 		var mu sync.Mutex
@@ -324,7 +324,7 @@ func TestTheRememberedKeysAreBounded(t *testing.T) {
 		if n := transport.Stats().Keys; n > 100 {
 			t.Errorf("%d keys, want 100 at most", n)
 		}
-		paused := newTransport(t, httplimit.TransportOptions{Base: always(200, `RateLimit: "a";r=1;t=60`), MaxKeys: 100})
+		paused := newTransport(t, httplimit.TransportOptions{Base: always(200, `RateLimit: "client=a";r=1;t=60`), MaxKeys: 100})
 		var err error
 		for i := 0; err == nil && i < 5000; i++ {
 			_, err = ask(paused, fmt.Sprintf("http://host-%d.example/", i))
@@ -341,7 +341,7 @@ func TestTheRememberedKeysAreBounded(t *testing.T) {
 
 func TestAnAnnouncedLimitOfRequestsInFlightIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slots := wrap(t, httplimit.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []httplimit.Rule{{Limit: "concurrency 4"}}}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		slots := wrap(t, httplimit.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []httplimit.Rule{{Limit: "client=concurrency 4"}}}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
 			_, _ = w.Write([]byte("ok"))
 		}))
@@ -362,10 +362,10 @@ func TestOptionsOfATransportAreChecked(t *testing.T) {
 		"weir: layer: guard: options: onFailure 7 is no policy":                                                                                                          {Guard: layer.GuardOptions{OnFailure: 7}},
 		"weir: httplimit: transport: options: rules are 17, above 16":                                                                                                    {Rules: slices.Repeat([]httplimit.Rule{{Rule: rule}}, 17)},
 		"weir: httplimit: transport: options: rules[0] has not exactly one of Limit, Rule and Plan":                                                                      {Rules: []httplimit.Rule{{}}},
-		"weir: httplimit: transport: options: rules[1] has the name \"client\" of an earlier rule, with which it would share states: give it another":                    {Rules: []httplimit.Rule{{Limit: "1/s"}, {Limit: "2/s"}}},
-		"weir: httplimit: transport: options: rules[0].limit leaky bucket 1/s queue 3 cannot be waited for with what servers say: use a token bucket or a rate gate":     {Rules: []httplimit.Rule{{Limit: "leaky bucket 1/s queue 3"}}},
-		"weir: httplimit: transport: options: rules[0].limit sliding log 1/s count denied cannot be waited for with what servers say: use a token bucket or a rate gate": {Rules: []httplimit.Rule{{Limit: "sliding log 1/s count denied"}}},
-		`weir: "client=nonsense": unexpected "nonsense" at byte 8, want`:                                                                                                 {Rules: []httplimit.Rule{{Limit: "nonsense"}}},
+		"weir: httplimit: transport: options: rules[1] has the name \"client\" of an earlier rule, with which it would share states: give it another":                    {Rules: []httplimit.Rule{{Limit: "client=1/s"}, {Limit: "client=2/s"}}},
+		"weir: httplimit: transport: options: rules[0].limit leaky bucket 1/s queue 3 cannot be waited for with what servers say: use a token bucket or a rate gate":     {Rules: []httplimit.Rule{{Limit: "client=leaky bucket 1/s queue 3"}}},
+		"weir: httplimit: transport: options: rules[0].limit sliding log 1/s count denied cannot be waited for with what servers say: use a token bucket or a rate gate": {Rules: []httplimit.Rule{{Limit: "client=sliding log 1/s count denied"}}},
+		`weir: "client=nonsense": unexpected "nonsense" at byte 8, want`:                                                                                                 {Rules: []httplimit.Rule{{Limit: "client=nonsense"}}},
 	} {
 		if _, err := httplimit.NewTransport(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("NewTransport: %v, want %s", err, want)

@@ -58,7 +58,7 @@ func TestRefusedRequestsWaitTheirTurnUpToTheBound(t *testing.T) {
 
 func TestAWaitThatCannotSucceedIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := wrap(t, httplimit.Options{Wait: time.Minute, Rules: []httplimit.Rule{{Limit: "token bucket 1/h burst 1"}}}, ok)
+		h := wrap(t, httplimit.Options{Wait: time.Minute, Rules: []httplimit.Rule{{Limit: "client=token bucket 1/h burst 1"}}}, ok)
 		for i, got := range arrive(t, h, 3) {
 			want := arrival{429, 0, "3600"}
 			if i == 0 {
@@ -116,7 +116,7 @@ func TestARequestWaitsForASlot(t *testing.T) {
 func TestAClientThatLeavesWhileItWaitsTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reached := 0
-		h := wrap(t, httplimit.Options{Wait: time.Minute, Rules: []httplimit.Rule{{Limit: "token bucket 1/s burst 1"}}},
+		h := wrap(t, httplimit.Options{Wait: time.Minute, Rules: []httplimit.Rule{{Limit: "client=token bucket 1/s burst 1"}}},
 			http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
 		get(h, alice)
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -134,10 +134,10 @@ func TestWaitingFollowsThePolicyForAFailingEngine(t *testing.T) {
 		for _, engine := range []weir.Engine{
 			broken(weir.NewMemory(weir.MemoryOptions{}), context.Canceled), hanging(weir.NewMemory(weir.MemoryOptions{})),
 		} {
-			h := wrap(t, httplimit.Options{Engine: engine, Wait: time.Second, Rules: []httplimit.Rule{{Limit: "1/s"}}}, ok)
+			h := wrap(t, httplimit.Options{Engine: engine, Wait: time.Second, Rules: []httplimit.Rule{{Limit: "client=1/s"}}}, ok)
 			wantStatus(t, "a failing engine", get(h, alice), 503)
 		}
-		dry := wrap(t, httplimit.Options{Wait: time.Minute, DryRun: func(layer.ShadowDecision) {}, Rules: []httplimit.Rule{{Limit: "1/h"}}}, ok)
+		dry := wrap(t, httplimit.Options{Wait: time.Minute, DryRun: func(layer.ShadowDecision) {}, Rules: []httplimit.Rule{{Limit: "client=1/h"}}}, ok)
 		for i, got := range arrive(t, dry, 3) {
 			if got.status != 200 || got.second != 0 {
 				t.Errorf("dry run: request %d got %+v, want 200 at once", i+1, got)

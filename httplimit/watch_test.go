@@ -98,7 +98,7 @@ func proxyAndOthers(i int) string { return []string{"10.0.0.1:1", "192.0.2.7:80"
 func TestARequestCountedTwiceIsLogged(t *testing.T) {
 	var log recordedLog
 	engine := weir.NewMemory(weir.MemoryOptions{})
-	options := httplimit.Options{Engine: engine, Logger: log.logger(), Rules: []httplimit.Rule{{Limit: "1000/s"}}}
+	options := httplimit.Options{Engine: engine, Logger: log.logger(), Rules: []httplimit.Rule{{Limit: "client=1000/s"}}}
 	inner := wrap(t, options, ok)
 	for range 10 {
 		get(wrap(t, options, inner), alice)
@@ -129,7 +129,7 @@ func TestARequestCountedTwiceIsLogged(t *testing.T) {
 
 // A handler that outlives its request leaves no mark behind.
 func TestMarksOfRequestsAreRemoved(t *testing.T) {
-	options := httplimit.Options{Logger: silent, Rules: []httplimit.Rule{{Limit: "1000/s"}}}
+	options := httplimit.Options{Logger: silent, Rules: []httplimit.Rule{{Limit: "client=1000/s"}}}
 	goOn, inside, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	inner := wrap(t, options, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		close(inside)
@@ -156,7 +156,7 @@ func TestAMiddlewareMadeWithinARequestIsLogged(t *testing.T) {
 		httplimit.ForgetMadeInRequest()
 		var log recordedLog
 		server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			wrap(t, httplimit.Options{Logger: log.logger(), Rules: []httplimit.Rule{{Limit: "1/s"}}}, ok).ServeHTTP(w, r)
+			wrap(t, httplimit.Options{Logger: log.logger(), Rules: []httplimit.Rule{{Limit: "client=1/s"}}}, ok).ServeHTTP(w, r)
 		}), http2)
 		for range 5 {
 			fetch(t, server, "GET")

@@ -19,7 +19,7 @@ func acrossReplicas(url string) (func(http.Handler) http.Handler, error) {
 	return httplimit.New(httplimit.Options{
 		Engine: engine,
 		Guard:  layer.GuardOptions{OnFailure: layer.Local, Peers: 3},
-		Rules:  []httplimit.Rule{{Limit: "60/m"}},
+		Rules:  []httplimit.Rule{{Limit: "hello=60/m"}},
 	})
 }
 

@@ -17,7 +17,7 @@ func TestSixtyRequestsAMinute(t *testing.T) {
 	clock := httplimittest.NewClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	limited, err := httplimit.New(httplimit.Options{
 		Engine: clock.Engine(),
-		Rules:  []httplimit.Rule{{Limit: "60/m"}},
+		Rules:  []httplimit.Rule{{Limit: "hello=60/m"}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func Example_httprate() {
 	clock := httplimittest.NewClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	limited, err := httplimit.New(httplimit.Options{
 		Engine: clock.Engine(),
-		Rules:  []httplimit.Rule{{Limit: "sliding window 100/1m"}},
+		Rules:  []httplimit.Rule{{Limit: "client=sliding window 100/1m"}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -53,7 +53,7 @@ func Example_tollbooth() {
 	clock := httplimittest.NewClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	limited, err := httplimit.New(httplimit.Options{
 		Engine: clock.Engine(),
-		Rules:  []httplimit.Rule{{Limit: "token bucket 1/s burst 5", Key: httplimit.Header("X-Access-Token")}},
+		Rules:  []httplimit.Rule{{Limit: "token=token bucket 1/s burst 5", Key: httplimit.Header("X-Access-Token")}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -73,7 +73,7 @@ func Example_ulule() {
 	limited, err := httplimit.New(httplimit.Options{
 		Engine:  clock.Engine(),
 		Headers: httplimit.Legacy,
-		Rules:   []httplimit.Rule{{Limit: "fixed window 1000/1h"}},
+		Rules:   []httplimit.Rule{{Limit: "client=fixed window 1000/1h"}},
 	})
 	if err != nil {
 		fmt.Println(err)
