@@ -18,7 +18,8 @@ const (
 	forwardedMethod = "X-Forwarded-Method"
 	forwardedURI    = "X-Forwarded-Uri"
 	forwardedHost   = "X-Forwarded-Host"
-	forwardedFor    = "X-Forwarded-For" // may be repeated
+	forwardedFor    = "X-Forwarded-For"  // may be repeated
+	forwardedPort   = "X-Forwarded-Port" // only for rules that mention the port
 )
 
 // byAttributes reports whether rules in files find what decides a check: the daemon has trusted gateways, which send neither
@@ -102,6 +103,11 @@ func (f *forwarded) Attribute(name string) (value string, ok bool) {
 			f.unclear = twice(forwardedHost)
 		} else if strings.ContainsFunc(value, notInHost) {
 			f.unclear = badField(forwardedHost, "is no host; servers could read another one")
+		}
+		return value, ok
+	case "port":
+		if value, ok = f.field(forwardedPort); value == "" {
+			f.unclear = badField(forwardedPort, "is missing, and rules match the port; the gateway must send it with each check")
 		}
 		return value, ok
 	case "client":

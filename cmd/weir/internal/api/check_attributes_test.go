@@ -137,3 +137,21 @@ func TestARefusalHasTheMessageOfItsRule(t *testing.T) {
 		t.Errorf("a denied request: got %s, want the message", got)
 	}
 }
+
+// Without the port, rules of a port would not be in force.
+func TestAGatewaySendsThePortThatRulesMention(t *testing.T) {
+	a := newConfigured(t, "rules:\n  - {name: a, match: {port: \"80\"}, limit: 1/h}\n")
+	a.checks = newGatewayFiles(t).checks
+	for _, c := range []struct {
+		port   string
+		status int
+	}{{"", 400}, {"80", 204}, {"81", 204}, {"80", 429}} {
+		var fields []string
+		if c.port != "" {
+			fields = []string{"X-Forwarded-Port", c.port}
+		}
+		if status, _, body := forward(a, "GET", "/", "a", "192.0.2.1", fields...); status != c.status {
+			t.Errorf("port %q got %d %s, want %d", c.port, status, body, c.status)
+		}
+	}
+}

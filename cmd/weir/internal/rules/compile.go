@@ -58,6 +58,7 @@ func Parse(o Options, files ...File) (*Config, error) {
 	for _, item := range l.items {
 		l.readRule(item)
 	}
+	l.checkBudgets()
 	l.checkAlone()
 	if len(problems) > 0 {
 		l.inOrder(files)
@@ -236,7 +237,7 @@ func (d *draft) checkKind() {
 	if _, given := d.given["match"]; !given {
 		d.given[kinds[0]].fail("has no match, so it never decides; for every request write match: any")
 	}
-	for _, name := range []string{"key", "missing", "plans", "keys", "cost", "candidate", "on_failure"} {
+	for _, name := range []string{"key", "missing", "budget", "plans", "keys", "cost", "candidate", "on_failure"} {
 		if n, given := d.given[name]; given {
 			n.fail("belongs to a limit, and the rule has %s", kinds[0])
 		}
@@ -248,10 +249,7 @@ func (d *draft) checkKind() {
 
 // makeLimits makes the rules of engines.
 func (d *draft) makeLimits() {
-	name := d.Name
-	if d.Shadow {
-		name += shadowSuffix
-	}
+	name := d.stateName()
 	switch {
 	case d.limitNode.Node != nil:
 		d.Limit = d.loader.limit(d.limitNode, name)

@@ -33,6 +33,7 @@ func (c *Config) Describe(r *Rule) (fields []Field) {
 	add("limit", limitText(r.Limit), r.Limit != nil && !r.Deny)
 	add("key", strings.Join(c.attributeNames(r.key), ", "), len(r.key) > 0)
 	add("missing", string(r.missing), r.missing != MissingShare)
+	add("budget", r.Budget, r.Budget != "")
 	add("plans", "by "+strings.Join(c.attributeNames([]int{r.planBy}), "")+": "+limitTexts(r.plans), len(r.plans) > 0)
 	add("keys", limitTexts(r.keys), len(r.keys) > 0)
 	add("cost", c.costText(r), r.cost != 1 || r.costFrom >= 0)
@@ -158,6 +159,8 @@ func startsAfresh(engine weir.Engine, from, to *Config, before, now *Rule) strin
 		return ""
 	case !slices.Equal(from.attributeNames(before.key), to.attributeNames(now.key)):
 		return "the key is another one"
+	case before.Budget != now.Budget:
+		return "it counts in another budget"
 	case before.Limit.Name() != now.Limit.Name():
 		return "a shadow has states of its own"
 	}
@@ -216,7 +219,7 @@ func (c *Config) Explain(ctx context.Context, from Source, cost int64, engine we
 	}
 	for _, r := range c.Matches(from) {
 		step := Step{Rule: r.Name, File: r.File, Line: r.Line, Fields: c.Describe(r)}
-		at := slices.IndexFunc(requests, func(q weir.Request) bool { return strings.TrimSuffix(q.Rule.Name(), shadowSuffix) == r.Name })
+		at := slices.IndexFunc(requests, func(q weir.Request) bool { return q.Rule.Name() == r.stateName() })
 		if at >= 0 {
 			q := requests[at]
 			step.Key, step.Limit, step.Cost = &q.Key, limitText(q.Rule), q.Cost

@@ -100,6 +100,7 @@ func init() {
 		{"missing", "What happens if an attribute of the key is missing.", words("share", "refuse", "skip"), func(n node, d *draft) {
 			d.missing = Missing(n.oneOf("share", "refuse", "skip"))
 		}},
+		{"budget", "The rule in whose budget this one counts.", namesOf(maxName), func(n node, d *draft) { d.Budget = ruleName(n) }},
 		{"plans", "Limits by the value of an attribute.", object(&planFields, "by", "limits"), func(n node, d *draft) { d.readPlans(n) }},
 		{"keys", "Limits of single keys.", mapOf(listOf(texts)), func(n node, d *draft) { d.keyNode = n }},
 		{"cost", "The units of a request.", either(wholes(0, weir.MaxCount), object(&costFields, "from")), func(n node, d *draft) { d.readCost(n) }},

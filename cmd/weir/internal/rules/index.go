@@ -45,6 +45,8 @@ func anchorOf(slot int, p *pattern) (a anchor, ok bool) {
 	switch {
 	case p.kind == exact, p.kind == network:
 		return anchor{slot, p.kind, p.head, p.network}, true
+	case p.kind == expression:
+		return anchor{}, false
 	case p.head != "":
 		return anchor{slot: slot, kind: prefix, text: p.head}, true
 	case p.tail != "":

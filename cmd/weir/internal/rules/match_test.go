@@ -32,6 +32,23 @@ func TestPatternsFitWhatTheyPromise(t *testing.T) {
 		want                      bool
 	}{
 		{"method", "post", "POST", true},
+		{"method", "~^P", "post", true},
+		{"host", "~^a\\.", "A.example:80", true},
+		{"uri", "~\\.php$", "/A//b/../x.php?q", true},
+		{"uri", "~\\.php$", "/x.PHP", false},
+		{"uri", "~*\\.php$", "/x.PHP", true},
+		{"uri", "~\\.php$", "/x.php%0a", true},
+		{"uri", "~\\.php$", "/x.php%0a%0a", false},
+		{"uri", "~^/.$", "/%ff", true},
+		{"uri", "~^/..$", "/%c3%a9", true},
+		{"uri", "~*^/k$", "/%e2%84%aa", false}, // which folds to k
+		{"uri", "/a/*", "/a", false},
+		{"uri", "/A;x*", "/A;x/", true},
+		{"uri", "\\~a", "/~a", false},
+		{"request_uri", "/a?b*", "/a?bc", true},
+		{"port", "80", "80", true},
+		{"header.x-a", "\\~a", "~a", true},
+		{"header.x-a", "~.", "", false},
 		{"method", "POST", "post", true},
 		{"method", "POST", "PUT", false},
 		{"host", "api.example.com", "API.Example.COM.:443", true},
@@ -103,7 +120,8 @@ func TestPatternsFitWhatTheyPromise(t *testing.T) {
 		{"domain", "a*a", "aa", true},
 	} {
 		config := parsed(t, fmt.Sprintf("rules: [{name: r, limit: 5/m, match: {%s: '%s'}}]", c.attribute, c.pattern))
-		got := len(config.Matches(Attributes{strings.ToLower(c.attribute): c.value})) == 1
+		from := attribute{strings.ToLower(c.attribute), knownAttributes[c.attribute]}.source()
+		got := len(config.Matches(Attributes{from: c.value})) == 1
 		if got != c.want {
 			t.Errorf("%s: %q of %q: got %v, want %v", c.attribute, c.value, c.pattern, got, c.want)
 		}

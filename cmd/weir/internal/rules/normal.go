@@ -30,6 +30,8 @@ const (
 	asHost
 	asPath
 	asAddress
+	asURI
+	asTarget
 )
 
 // attribute is an attribute that rules mention.
@@ -38,11 +40,19 @@ type attribute struct {
 	family family
 }
 
+// source returns the name of what a front knows the attribute from.
+func (a attribute) source() string {
+	if a.family == asURI || a.family == asTarget {
+		return "path"
+	}
+	return a.name
+}
+
 // The attributes that every file knows, and the beginnings of further ones.
 var (
 	knownAttributes = map[string]family{
 		"method": asMethod, "host": asHost, "path": asPath, "client": asAddress, "domain": asText,
-		"descriptor.remote_address": asAddress, "header.host": asHost,
+		"descriptor.remote_address": asAddress, "header.host": asHost, "uri": asURI, "request_uri": asTarget, "port": asText,
 	}
 	headerPrefix, descriptorPrefix = "header.", "descriptor."
 )
@@ -68,6 +78,10 @@ func normal(f family, text string) value {
 		return pathValue(text)
 	case asAddress:
 		return addressValue(text)
+	case asURI:
+		return uriValue(text)
+	case asTarget:
+		return value{text: text, key: strings.ToValidUTF8(text, "\ufffd"), present: text != ""}
 	default:
 		text = strings.TrimSpace(strings.ToValidUTF8(text, "\ufffd"))
 	}

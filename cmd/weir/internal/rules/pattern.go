@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -12,11 +13,12 @@ import (
 type kind uint8
 
 const (
-	exact   kind = iota
-	prefix       // text with a final star
-	glob         // text with other stars
-	network      // addresses
-	present      // a star alone
+	exact      kind = iota
+	prefix          // text with a final star
+	glob            // text with other stars
+	network         // addresses
+	present         // a star alone
+	expression      // a regular expression
 )
 
 // pattern is a value, or many values, of an attribute.
@@ -26,6 +28,7 @@ type pattern struct {
 	middle  []string // the texts between the stars of a glob
 	tail    string   // the text behind the last star of a glob
 	network netip.Prefix
+	regexp  *regexp.Regexp
 	source  string // as the file has it
 }
 
@@ -39,6 +42,8 @@ func parsePattern(f family, source string) (pattern, error) {
 		return p, nil
 	case f == asAddress:
 		return p, p.readNetwork()
+	case strings.HasPrefix(source, "~"):
+		return p, p.readExpression(f)
 	case f == asText && isNetwork(source):
 		return p, errors.New("is a network, and this attribute is text; networks are patterns of client")
 	}
@@ -88,7 +93,7 @@ func splitStars(source string) (parts []string, stars int) {
 	var part strings.Builder
 	for i := 0; i < len(source); i++ {
 		switch {
-		case source[i] == '\\' && i+1 < len(source) && (source[i+1] == '*' || source[i+1] == '\\'):
+		case source[i] == '\\' && i+1 < len(source) && (source[i+1] == '*' || source[i+1] == '\\' || i == 0 && source[i+1] == '~'):
 			i++
 			part.WriteByte(source[i])
 		case source[i] == '*':
@@ -181,6 +186,8 @@ func (p *pattern) fits(v *value) bool {
 		return p.fitsGlob(v.text)
 	case network:
 		return p.network.Contains(v.address)
+	case expression:
+		return p.fitsExpression(v.text)
 	}
 	return true
 }
@@ -204,10 +211,13 @@ func (p *pattern) fitsGlob(text string) bool {
 	return true
 }
 
-// meets reports whether a value may fit both patterns. It may be wrong only about two globs.
+// meets reports whether a value may fit both patterns. It may be wrong only about two globs, and
+// about regular expressions.
 func (p *pattern) meets(q *pattern) bool {
 	switch {
 	case p.kind == present || q.kind == present:
+		return true
+	case p.kind == expression && q.kind == expression:
 		return true
 	case p.kind == network || q.kind == network:
 		return p.network.Overlaps(q.network)
@@ -215,6 +225,8 @@ func (p *pattern) meets(q *pattern) bool {
 		return q.fits(&value{text: p.head})
 	case q.kind == exact:
 		return p.fits(&value{text: q.head})
+	case p.kind == expression || q.kind == expression:
+		return true
 	}
 	heads := strings.HasPrefix(p.head, q.head) || strings.HasPrefix(q.head, p.head)
 	return heads && (strings.HasSuffix(p.tail, q.tail) || strings.HasSuffix(q.tail, p.tail))
@@ -268,7 +280,7 @@ func (p *pattern) covers(q *pattern) bool {
 	case p.kind == network:
 		return q.kind == network && p.network.Bits() <= q.network.Bits() && p.network.Contains(q.network.Addr())
 	case p.kind == prefix:
-		return strings.HasPrefix(q.head, p.head)
+		return q.kind != expression && strings.HasPrefix(q.head, p.head)
 	}
 	return p.source == q.source
 }

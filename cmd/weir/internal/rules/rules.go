@@ -57,6 +57,7 @@ type Rule struct {
 	Shadow    bool         // decides and counts, and never refuses
 	Limit     *weir.Rule   // nil for Deny and Unlimited, except in a shadow
 	Candidate *weir.Rule   // nil without one
+	Budget    string       // the rule in whose states it counts, or "" for its own
 
 	order    int // among all rules
 	any      bool
@@ -130,10 +131,11 @@ func (c *Config) Policies() map[string]layer.Policy {
 	return policies
 }
 
-// Named returns the limits in force that callers may name, in the order of the files.
+// Named returns the limits in force that callers may name, in the order of the files. A rule that counts in the budget of
+// another one has the name of that one.
 func (c *Config) Named() (named []*weir.Rule) {
 	for _, r := range c.Rules {
-		if r.limited() {
+		if r.limited() && r.Budget == "" {
 			named = append(named, r.Limit)
 		}
 	}

@@ -1,0 +1,57 @@
+package rules
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/weirflow/weir"
+)
+
+// stateName returns the name that the rule's states have.
+func (r *Rule) stateName() string {
+	name := r.Name
+	if r.Budget != "" {
+		name = r.Budget
+	}
+	if r.Shadow {
+		name += shadowSuffix
+	}
+	return name
+}
+
+// checkBudgets notes rules that name the budget of another rule and would not share it.
+func (l *loader) checkBudgets() {
+	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return 0 }})
+	for _, d := range l.sound {
+		if d.Budget == "" {
+			continue
+		}
+		n, owner := d.given["budget"], l.config.names[d.Budget]
+		switch {
+		case owner == nil || owner.Limit == nil || owner.Budget != "" || owner == d.Rule:
+			n.fail("is %s, want the name of another rule that has a limit and counts in a budget of its own", shown(d.Budget))
+		case owner.Shadow != d.Shadow:
+			n.fail("is that of %s, and only one of the two rules is a shadow, which has states of its own", shown(d.Budget))
+		case !slices.Equal(owner.key, d.key):
+			n.fail("is that of %s, which has another key, so the two would not share it", shown(d.Budget))
+		case !goesOn(engine, d.Name, owner.Limit, d.Limit):
+			n.fail("is that of %s, which has another algorithm or window, so the two would not share it", shown(d.Budget))
+		}
+		for _, name := range []string{"plans", "keys", "candidate", "on_failure", "message"} {
+			if other, given := d.given[name]; given {
+				other.fail("belongs to the rule %s, in whose budget this one counts", shown(d.Budget))
+			}
+		}
+	}
+}
+
+// goesOn reports whether each limit of a rule goes on from the states of another rule of its name. It tries keys of its own.
+func goesOn(engine weir.Engine, key string, before, now *weir.Rule) bool {
+	for i, limit := range now.Limits() {
+		alone, err := weir.NewRule(now.Name(), limit)
+		if err == nil && !carries(engine, key+"|"+strconv.Itoa(i), before, alone) {
+			return false
+		}
+	}
+	return true
+}

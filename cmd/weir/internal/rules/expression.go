@@ -1,0 +1,55 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxExpression bounds the length of a regular expression.
+const maxExpression = 512
+
+// readExpression reads ~EXPRESSION, or ~*EXPRESSION, which ignores case.
+func (p *pattern) readExpression(f family) (err error) {
+	text := p.source[1:]
+	if rest, caseless := strings.CutPrefix(text, "*"); caseless {
+		text = "(?i)" + rest
+	}
+	switch {
+	case f == asPath:
+		return errors.New("is a regular expression, which path does not take, because it has one normal form; use uri")
+	case len(text) > maxExpression:
+		return fmt.Errorf("is a regular expression of %d bytes, want at most %d", len(text), maxExpression)
+	}
+	p.kind = expression
+	if p.regexp, err = regexp.Compile(text); err != nil {
+		return fmt.Errorf("is no regular expression: %w", err)
+	}
+	return nil
+}
+
+// fitsExpression reads each byte as one character, and ignores a final newline, as the gateways do whose regular expressions
+// are matched here.
+func (p *pattern) fitsExpression(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			text = latin1(text)
+			break
+		}
+	}
+	if p.regexp.MatchString(text) {
+		return true
+	}
+	line, ended := strings.CutSuffix(text, "\n")
+	return ended && p.regexp.MatchString(line)
+}
+
+func latin1(text string) string {
+	runes := make([]rune, len(text))
+	for i := range runes {
+		runes[i] = rune(text[i])
+	}
+	return string(runes)
+}
