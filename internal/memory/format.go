@@ -54,10 +54,11 @@ const (
 // the compiler notices a change of either.
 var _ = [1]struct{}{}[table.Shards-64|table.SecretBytes-32]
 
-// SnapshotError reports why a snapshot was refused.
+// SnapshotError reports why a snapshot was not loaded as a whole: see weir.SnapshotError.
 type SnapshotError struct {
-	Offset int64 // the number of bytes that were valid
-	Reason string
+	Offset  int64
+	Reason  string
+	LeftOut []string
 }
 
 func (e *SnapshotError) Error() string {

@@ -14,24 +14,30 @@ import (
 // states are idle under them too.
 type Revive func(identity string, capacity int64) (algorithm.Algorithm, error)
 
-// Load returns an engine with the states that Save wrote. It returns a *[SnapshotError], or the error of r.
+// Load returns an engine with the states that Save wrote. It returns a *[SnapshotError], beside which the engine has the
+// states that could be read, or the error of r.
 func Load(r io.Reader, options Options, revive Revive) (*Engine, error) {
 	l := load{engine: New(options), in: newReader(r), revive: revive}
-	l.header()
-	for !l.ended && l.in.err == nil {
-		l.record()
+	if l.header() {
+		for !l.ended && l.in.err == nil {
+			l.record()
+		}
+		l.begin()
 	}
 	l.in.end()
-	if l.in.err != nil {
+	if left := l.leftOut(); l.in.err == nil && left != nil {
+		l.in.err = &SnapshotError{Offset: l.in.offset, Reason: notUnderstood, LeftOut: left}
+	}
+	if _, ok := l.in.err.(*SnapshotError); !ok && l.in.err != nil {
 		return nil, l.in.err
 	}
-	return l.engine, nil
+	return l.engine, l.in.err
 }
 
 // load is a Load in progress, which alone uses its engine. It unpacks each state and stores it as the engine does, so it
 // depends neither on the rates of the engine nor on the layouts of its tables.
 type load struct {
-	engine  *Engine
+	engine  *Engine // nil if the file is no snapshot
 	in      *reader
 	revive  Revive
 	now     int64 // states that are idle now are omitted
@@ -39,49 +45,35 @@ type load struct {
 	names   []*loadedName
 	layouts [][]loadedColumn
 	shard   int // the shard of the next words and cells
-	ended   bool
+
+	ended        bool
+	savedUntil   int64 // the clock when the save ended
+	lastEviction int64 // of the saved engine
 
 	numbers []int64
 }
 
-// loadedName is the name of a limit's states.
-type loadedName struct {
-	name     string
-	identity string
-	part     *rule.Part   // with the capacity of the last cell
-	states   *limitStates // nil for buckets and cycles until their first rate
-
-	// Used if states fit in words:
-	base   int64 // of the words in the snapshot
-	apart  bool  // they have a table of their own
-	limits []loadedLimit
-}
-
-// loadedLimit is a limit that wrote words: that of a saved rate, or the only one.
-type loadedLimit struct {
-	part rule.Part
-	*word.Limit
-}
-
-// loadedColumn is a column of a layout in the snapshot.
-type loadedColumn struct {
-	*loadedName
-	width int
-}
-
-func (l *load) header() {
-	if got := l.in.next(len(magic)); string(got) != magic {
+// header reads the header. If it cannot, the engine stays new.
+func (l *load) header() (ok bool) {
+	if got := l.in.next(len(magic)); l.in.err == nil && string(got) != magic {
 		l.in.refuse("is none: it does not begin with %q", magic)
+		l.engine = nil
 	}
 	if version := l.in.uint32(); version != formatVersion {
 		l.in.refuse("is of version %d, and this program reads version %d", version, formatVersion)
 	}
 	secret := [table.SecretBytes]byte(l.in.next(table.SecretBytes))
+	clocks := l.in.clocks()
+	if l.in.err != nil {
+		return false
+	}
 	l.engine.seed = table.NewSeed(secret)
 	clock := l.engine.clock
-	if l.now = l.in.clocks().At(clock.MadeAt()); clock.Injected() {
+	if l.now = clocks.At(clock.MadeAt()); clock.Injected() {
 		l.now = clock.Now()
 	}
+	l.savedUntil, l.lastEviction = l.now, l.now // until the record of the end says otherwise
+	return true
 }
 
 // record reads one record.
@@ -109,23 +101,26 @@ func (l *load) record() {
 
 func (l *load) name() {
 	n := &loadedName{name: l.in.text(), base: l.in.int64(), apart: l.in.byte() == 1}
+	if l.in.err != nil {
+		return
+	}
+	l.names = append(l.names, n)
 	identity, ok := rule.IdentityOf(withoutSuffix(n.name))
 	if !ok {
-		l.in.damaged("a state of the name %q", n.name)
+		n.unread = "no limit has that name"
 		return
 	}
 	n.identity = identity
 	if err := l.setCapacity(n, 1); err != nil {
-		l.in.refuse("holds a limit that cannot be read: %v", err)
+		n.unread = err.Error()
 		return
 	}
 	if n.part.Words == nil || !algorithm.IsRated(n.part.Words) {
 		l.addLimit(n, n.part.Words)
 	}
-	l.names = append(l.names, n)
 }
 
-// rate reads a rate of a name.
+// rate reads a rate of a name. One that no limit has keeps its number, so that those after it keep theirs.
 func (l *load) rate() {
 	number, rate := l.in.uint32(), l.in.rate()
 	if l.in.err != nil || int64(number) >= int64(len(l.names)) {
@@ -133,9 +128,12 @@ func (l *load) rate() {
 		return
 	}
 	n := l.names[number]
+	if n.unread != "" {
+		return
+	}
 	words, ok := algorithm.WithRate(n.part.Words, rate)
 	if !ok || !algorithm.IsRated(words) || len(n.limits) == algorithm.MaxRates {
-		l.in.damaged("words of %q with the rate %v, its number %d", n.name, rate, len(n.limits))
+		n.limits = append(n.limits, loadedLimit{})
 		return
 	}
 	l.addLimit(n, words)
@@ -145,7 +143,7 @@ func (l *load) rate() {
 func (l *load) addLimit(n *loadedName, words algorithm.Worder) {
 	if n.states == nil {
 		if _, known := l.engine.states.Load(n.name); known {
-			l.in.damaged("the name %q twice", n.name)
+			n.unread = "the name comes twice"
 			return
 		}
 		base := algorithm.AddSaturating(l.now, -2*int64(rule.MaxPeriod)) // the longest window begins behind it
@@ -163,7 +161,7 @@ func (l *load) layout() {
 	columns, width := make([]loadedColumn, l.in.byte()), 0
 	for i := range columns {
 		c := loadedColumn{l.number(), int(l.in.byte())}
-		if l.in.err != nil || len(c.limits) == 0 || c.width < 1 || c.width > c.limits[0].Widest() {
+		if l.in.err != nil || c.width < 1 {
 			l.in.damaged("a layout of %d columns", len(columns))
 			return
 		}
@@ -228,35 +226,18 @@ func (l *load) words() {
 // row loads the states in the words of a key.
 func (l *load) row(columns []loadedColumn, h table.Hash, words []uint64) {
 	for _, c := range columns {
-		limit, state, ok := c.restore(words[:c.width])
-		if !ok || h%table.Shards != table.Hash(l.shard) {
-			l.in.damaged("words of hash %#x in shard %d that are no state of %q", uint64(h), l.shard, c.name)
-			return
-		}
-		if limit != nil {
+		switch limit, state, ok := c.restore(words[:c.width]); {
+		case !ok || limit != nil && !l.isHere(h):
+			c.leaveOut("its words are of no state of the limit")
+		case limit != nil:
 			l.put(c.loadedName, &limit.part, limit.Limit, h, state)
 		}
 		words = words[c.width:]
 	}
 }
 
-// restore returns the state of saved words, and the limit that wrote it: nil for a new key. ok is false if no limit
-// writes such words.
-func (c *loadedColumn) restore(words []uint64) (limit *loadedLimit, s algorithm.State, ok bool) {
-	if words[0] == table.Fresh {
-		return nil, s, words[c.width-1] == 0
-	}
-	number := 0
-	if c.width == 2 {
-		number = algorithm.RateNumber(words[0])
-	}
-	if words[0] >= table.Held || number >= len(c.limits) {
-		return nil, s, false
-	}
-	limit = &c.limits[number]
-	s, ok = algorithm.RestoreWords(limit.Words(), words, c.base)
-	return limit, s, ok
-}
+// isHere reports whether a hash belongs to the shard that is being read.
+func (l *load) isHere(h table.Hash) bool { return h%table.Shards == table.Hash(l.shard) }
 
 // put keeps a state that is not idle by now, as words of a limit if it fits in them.
 func (l *load) put(n *loadedName, part *rule.Part, limit *word.Limit, h table.Hash, state algorithm.State) {
@@ -265,7 +246,7 @@ func (l *load) put(n *loadedName, part *rule.Part, limit *word.Limit, h table.Ha
 		return
 	}
 	if n.states.cells[l.shard].find(h) != nil {
-		l.in.damaged("two states of hash %#x under %q", uint64(h), n.name)
+		n.leaveOut("a key has two")
 		return
 	}
 	words, inWords := word.Words{First: table.Elsewhere}, false
@@ -285,22 +266,22 @@ func (l *load) put(n *loadedName, part *rule.Part, limit *word.Limit, h table.Ha
 func (l *load) cell() {
 	n, capacity, h := l.number(), l.in.int64(), table.Hash(l.in.int64())
 	numbers := l.readNumbers()
-	if l.in.err == nil && n.states == nil {
-		l.in.damaged("a state of %q, of which no rate is known", n.name)
+	switch {
+	case l.in.err != nil:
+	case n.states == nil:
+		n.leaveOut("no rate of the limit is known")
+	default:
+		if err := l.setCapacity(n, capacity); err != nil {
+			n.leaveOut(err.Error())
+			return
+		}
+		state, ok := n.part.Algorithm.(algorithm.Saver).RestoreState(numbers)
+		if !ok || !l.isHere(h) {
+			n.leaveOut("its numbers are of no state of the limit")
+			return
+		}
+		l.put(n, n.part, nil, h, state)
 	}
-	if l.in.err != nil {
-		return
-	}
-	if err := l.setCapacity(n, capacity); err != nil {
-		l.in.damaged("%v", err)
-		return
-	}
-	state, ok := n.part.Algorithm.(algorithm.Saver).RestoreState(numbers)
-	if !ok || h%table.Shards != table.Hash(l.shard) {
-		l.in.damaged("a state of hash %#x in shard %d that is none of %q", uint64(h), l.shard, n.name)
-		return
-	}
-	l.put(n, n.part, nil, h, state)
 }
 
 // readNumbers reads a count and that many numbers. It allocates as numbers arrive, because the count may be damaged.
@@ -317,25 +298,29 @@ func (l *load) readNumbers() []int64 {
 	return l.numbers
 }
 
-// end sets the clock, and the last eviction of all shards and tables.
+// end reads the record of the end.
 func (l *load) end() {
-	l.ended = true
-	clock := l.engine.clock
-	now := l.in.clocks().At(clock.MadeAt())
-	lastEviction := l.in.int64()
-	if l.omitted {
-		lastEviction = max(lastEviction, l.now)
+	clocks, lastEviction := l.in.clocks(), l.in.int64()
+	if l.ended = l.in.err == nil; l.ended {
+		l.savedUntil, l.lastEviction = max(l.now, clocks.At(l.engine.clock.MadeAt())), lastEviction
 	}
-	if !clock.Injected() {
-		clock.Begin(max(now, l.now))
+}
+
+// begin sets the clock, and the last eviction of all shards and tables.
+func (l *load) begin() {
+	if l.omitted {
+		l.lastEviction = max(l.lastEviction, l.now)
+	}
+	if clock := l.engine.clock; !clock.Injected() {
+		clock.Begin(l.savedUntil)
 	}
 	for i := range l.engine.shards {
-		l.engine.shards[i].lastEviction = lastEviction
+		l.engine.shards[i].lastEviction = l.lastEviction
 	}
 	for _, n := range l.names {
 		if n.states != nil && n.states.hasWords() {
 			t := n.states.column.Table()
-			t.Forgotten(lastEviction)
+			t.Forgotten(l.lastEviction)
 			t.Bound(n.states.maxKeys)
 		}
 	}
