@@ -39,7 +39,7 @@ func TestStatesThatAreNotUnderstoodAreLeftOutAndNamed(t *testing.T) {
 	})
 	again, err := weir.LoadMemory(bytes.NewReader(file), weir.MemoryOptions{Clock: clock})
 	bad, ok := err.(*weir.SnapshotError)
-	want := []string{`rule "r0", limit "toy/1m": 3 states: "toy/1m" is not the name of a limit`}
+	want := []string{`rule "r0", limit "toy/1m" (states: 3): "toy/1m" is not the name of a limit`}
 	if !ok || again == nil || !slices.Equal(bad.LeftOut, want) {
 		t.Fatalf("got engine %v and error %v, want an engine and LeftOut %q", again, err, want)
 	}

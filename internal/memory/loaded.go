@@ -81,7 +81,7 @@ func (l *load) leftOut() (lines []string) {
 		if n.unread != "" {
 			reason = n.unread
 		}
-		lines = append(lines, fmt.Sprintf("rule %q, limit %q: %d states: %s", of, identity, n.leftOut, reason))
+		lines = append(lines, fmt.Sprintf("rule %q, limit %q (states: %d): %s", of, identity, n.leftOut, reason))
 	}
 	return lines
 }

@@ -50,7 +50,8 @@ With --record, serve writes each take and check to a file that weir replay reads
 With --state, the state outlives the daemon. Serve loads it from the file at the
 start, if the file exists, and continues as if it had been running meanwhile. It
 saves the state at the stop, every --state-every, and on SIGUSR1. A daemon that is
-killed loses the decisions after the last save.
+killed loses the decisions after the last save. It refuses a damaged file, unless
+--state-partial says to start with what can be read of it.
 
 With --config, the rules are in files, and requests may give attributes for them to
 match: docs/reference/rules.md. Serve reads the files again when they change, and on SIGHUP.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -27,17 +27,19 @@ import (
 // stateFile keeps the state of an engine in a file, so that a restart continues where the last run ended. The zero
 // value keeps nothing.
 type stateFile struct {
-	path  string
-	every time.Duration // 0 saves only on a signal and at the end
-	log   *slog.Logger
-	keys  int // bound on the keys of a limit; 0 is the engine's default
-	lock  *os.File
+	path    string
+	every   time.Duration // 0 saves only on a signal and at the end
+	partial bool          // load what can be read of a damaged file
+	log     *slog.Logger
+	keys    int // bound on the keys of a limit; 0 is the engine's default
+	lock    *os.File
 }
 
 func (f *stateFile) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.keys, "max-keys", weir.DefaultMaxKeys, "keep at most `N` keys of each limit in memory; further keys share limits")
 	flags.StringVar(&f.path, "state", "", "load the state from `FILE` at the start, and save it there")
+	flags.BoolVar(&f.partial, "state-partial", false, "start with what can be read of a damaged --state file, and keep that file as FILE.bad")
 	flags.DurationVar(&f.every, "state-every", 30*time.Second, "save the state this often and at the stop; 0 saves only at the stop")
 }
 
@@ -54,8 +56,11 @@ func (f *stateFile) check(isSet func(flag string) bool, shared bool) error {
 		return cli.Misusef("leave --max-keys out; docs/howto/run-redis.md says how to bound the memory of Redis", "--max-keys with --engine: the keys are in the server")
 	case f.path == "" && isSet("state"):
 		return cli.Misusef("name the file: --state weir.state", "--state '': not a file name")
-	case f.path == "" && isSet("state-every"):
-		return cli.Misusef("name the file: --state weir.state", "--state-every without --state")
+	}
+	for _, flag := range []string{"state-every", "state-partial"} {
+		if f.path == "" && isSet(flag) {
+			return cli.Misusef("name the file: --state weir.state", "--%s without --state", flag)
+		}
 	}
 	return nil
 }
@@ -63,41 +68,6 @@ func (f *stateFile) check(isSet func(flag string) bool, shared bool) error {
 // options returns the options of the engine, new or loaded.
 func (f *stateFile) options() weir.MemoryOptions {
 	return weir.MemoryOptions{MaxKeys: f.keys, Parent: networkOf, Logger: f.log}
-}
-
-// load returns the engine in the file, or a new engine if there is no file. It does not change the file. It warns
-// about a file that others may read, because the file holds the secret that keys are hashed with.
-func (f *stateFile) load() (*weir.Memory, error) {
-	if f.path == "" {
-		return weir.NewMemory(f.options()), nil
-	}
-	info, err := os.Stat(f.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return weir.NewMemory(f.options()), nil
-	case err != nil:
-		return nil, f.cannot("read", err)
-	case !info.Mode().IsRegular():
-		return nil, cli.Fail(fmt.Errorf("serve: --state %s: not a file", f.path), "name a file, which need not exist yet, like: --state ./weir.state")
-	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
-		f.log.Warn("other users may read the state file and could choose keys that share a limit; the next save makes it private", "file", f.path, "mode", info.Mode().Perm())
-	}
-	file, err := os.Open(f.path)
-	if err != nil {
-		return nil, f.cannot("read", err)
-	}
-	defer func() { _ = file.Close() }()
-	engine, err := weir.LoadMemory(file, f.options())
-	if bad, ok := errors.AsType[*weir.SnapshotError](err); ok {
-		return nil, cli.Fail(fmt.Errorf("serve: --state %s: the file %s (after byte %d)", f.path, bad.Reason, bad.Offset),
-			"nothing was loaded, and the file is unchanged",
-			"to start with empty state, move the file away or name another file")
-	}
-	if err != nil {
-		return nil, f.cannot("read", err)
-	}
-	f.log.Info("state loaded", "file", f.path, "bytes", info.Size(), "saved", info.ModTime())
-	return engine, nil
 }
 
 // keepWhile saves at intervals while the daemon serves, and once more at the end.
@@ -145,20 +115,25 @@ func (f *stateFile) keep(ctx context.Context, engine *weir.Memory, asked <-chan 
 	}
 }
 
-// save replaces the file atomically. A reader finds the old file or the new file, complete, even after a crash. The
-// part file has a unique name, so that no other process writes to it on systems without locks.
+// save replaces the file.
 func (f *stateFile) save(engine *weir.Memory) error {
 	if f.path == "" {
 		return nil
 	}
+	return f.replace(f.path, engine.Save)
+}
+
+// replace writes a file beside the state atomically. A reader finds the old file or the new file, complete, even after a
+// crash. The part file has a unique name, so that no other process writes to it on systems without locks.
+func (f *stateFile) replace(path string, content func(io.Writer) error) error {
 	folder, name := filepath.Split(f.path)
 	folder = cmp.Or(folder, ".")
 	part, err := os.CreateTemp(folder, name+".*"+partEnd) // mode 0600
 	if err != nil {
 		return f.cannot("write", err)
 	}
-	if err = write(part, engine); err == nil {
-		err = os.Rename(part.Name(), f.path)
+	if err = write(part, content); err == nil {
+		err = os.Rename(part.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(part.Name())
@@ -170,9 +145,9 @@ func (f *stateFile) save(engine *weir.Memory) error {
 	return nil
 }
 
-// write saves the engine to a file and closes the file. It returns the first error.
-func write(file *os.File, engine *weir.Memory) error {
-	err := engine.Save(file)
+// write writes the content to a file and closes the file. It returns the first error.
+func write(file *os.File, content func(io.Writer) error) error {
+	err := content(file)
 	if err == nil {
 		err = file.Sync()
 	}

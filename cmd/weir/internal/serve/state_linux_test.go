@@ -18,7 +18,7 @@ func TestFullDiskIsNamedInTheHint(t *testing.T) {
 	}
 	f := &stateFile{path: "state"}
 	var said bytes.Buffer
-	cli.Report(&said, f.cannot("write", write(full, weir.NewMemory(weir.MemoryOptions{}))))
+	cli.Report(&said, f.cannot("write", write(full, weir.NewMemory(weir.MemoryOptions{}).Save)))
 	want := "weir: serve: --state state: cannot write it: save: write /dev/full: no space left on device\nhint: the disk or this user's quota is full: "
 	if !strings.HasPrefix(said.String(), want) || strings.Count(said.String(), "\n") != 2 {
 		t.Errorf("got %q, want %q… and nothing after the hint", said.String(), want)
