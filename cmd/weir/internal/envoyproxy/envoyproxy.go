@@ -10,14 +10,15 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/imported"
 	"github.com/weirflow/weir/layer"
 )
 
 // Config is the content of all files. It does not change.
 type Config struct {
 	Settings
-	Ignored []string // keys of files that have no meaning where they stand, with their places
-	Limits  []*Limit // in the order of the files
+	Notes   []imported.Note // on what the files say without effect
+	Limits  []*Limit        // in the order of the files
 	domains map[string]*level
 	order   []string // of the domains
 	stats   *Stats

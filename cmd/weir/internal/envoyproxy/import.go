@@ -19,9 +19,7 @@ func Import(c *Config) *imported.Result {
 	} {
 		m.Notes = append(m.Notes, imported.Note{Text: text})
 	}
-	for _, text := range c.Ignored {
-		m.Notes = append(m.Notes, imported.Note{Text: text})
-	}
+	m.Notes = append(m.Notes, c.Notes...)
 	for _, domain := range c.order {
 		keys := map[string]bool{}
 		c.domains[domain].keys(keys)

@@ -1,34 +1,13 @@
 package envoyproxy
 
 import (
-	"fmt"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
-	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
-
-const day = 24 * time.Hour
-
-// periods are the lengths of units. Windows begin at whole multiples of them since 1970.
-var periods = map[service.RateLimitResponse_RateLimit_Unit]time.Duration{
-	service.RateLimitResponse_RateLimit_SECOND: time.Second,
-	service.RateLimitResponse_RateLimit_MINUTE: time.Minute,
-	service.RateLimitResponse_RateLimit_HOUR:   time.Hour,
-	service.RateLimitResponse_RateLimit_DAY:    day,
-	service.RateLimitResponse_RateLimit_WEEK:   7 * day,
-	service.RateLimitResponse_RateLimit_MONTH:  30 * day,
-	service.RateLimitResponse_RateLimit_YEAR:   365 * day,
-}
-
-// Period returns the length of a unit, or 0.
-func Period(unit service.RateLimitResponse_RateLimit_Unit) time.Duration { return periods[unit] }
 
 // maxLimits bounds the limits of all files.
 const maxLimits = 20_000
@@ -41,6 +20,7 @@ type reader struct {
 	list     []*rules.Rule
 	names    map[string]bool
 	first    map[string]string // the files of domains
+	replaced []rules.Value     // names in replaces
 }
 
 // Parser returns a parser of files for [rules.Options].
@@ -57,6 +37,7 @@ func Parser(s Settings, stats *Stats) func(rules.Options, ...rules.File) (*rules
 				r.file(f.Name, root)
 			}
 		}
+		r.noteReplaces()
 		if len(problems) > 0 {
 			stats.failed.Add(1)
 			return nil, problems
@@ -75,17 +56,13 @@ func (r *reader) fields(v rules.Value, want string, known map[string]func(rules.
 		case read != nil:
 			read(f.Value)
 		case slices.Contains(keys, f.Name):
-			r.ignore(f.Key, f.Name, want)
+			r.note(f.Key, "%s has no meaning in %s", f.Name, want)
+		case f.Name == "rules":
+			f.Key.Fail("is of a file of rules, which weir serve reads without --compat")
 		default:
 			f.Key.Fail("the key %q is unknown, want one of %s", f.Name, strings.Join(keys, ", "))
 		}
 	}
-}
-
-// ignore notes a key that has no meaning where it stands.
-func (r *reader) ignore(at rules.Value, name, within string) {
-	file, line := at.Place()
-	r.config.Ignored = append(r.config.Ignored, fmt.Sprintf("%s:%d: %s has no meaning in %s", file, line, name, within))
 }
 
 // keys are those of envoyproxy/ratelimit, and our own one.
@@ -114,7 +91,9 @@ func (r *reader) file(name string, root rules.Value) {
 		r.first[domain], r.config.domains[domain] = name, newLevel()
 		r.config.order = append(r.config.order, domain)
 	}
-	r.descriptors(r.config.domains[domain], domain, descriptors)
+	if r.descriptors(r.config.domains[domain], domain, descriptors); len(r.config.domains[domain].all) == 0 {
+		r.note(given, "the domain %q has no descriptors, so it limits nothing", domain)
+	}
 }
 
 func newLevel() *level { return &level{exact: map[pair]*descriptor{}, any: map[string]*descriptor{}} }
@@ -123,8 +102,12 @@ func newLevel() *level { return &level{exact: map[pair]*descriptor{}, any: map[s
 func (r *reader) descriptors(into *level, path string, list rules.Value) {
 	for _, v := range list.List("a list of descriptors, each beginning with '- key: '") {
 		d := &descriptor{}
-		if at := r.descriptor(d, path, v); at != "" {
-			into.add(d, at, v)
+		at := r.descriptor(d, path, v)
+		if at == "" {
+			continue
+		}
+		if into.add(d, at, v); len(d.parts) > 1 {
+			r.noteUnreached(into, d, v)
 		}
 	}
 }
@@ -145,34 +128,22 @@ func (l *level) add(d *descriptor, path string, v rules.Value) {
 	}
 }
 
-// draft is the limit of a descriptor while it is read.
-type draft struct {
-	*Limit
-	given       bool
-	count       int64
-	unit        string
-	own         []weir.Limit
-	extended    bool
-	at          rules.Value // the rate_limit
-	limitAt     rules.Value // the number, or the limit in text form
-	extensionAt rules.Value
-}
-
 // descriptor reads one descriptor. It returns its path, or "" without a key.
 func (r *reader) descriptor(d *descriptor, path string, v rules.Value) string {
 	l := &draft{Limit: &Limit{}}
-	var below, shared, shadow rules.Value
+	var below, shared rules.Value
+	set := places{}
 	r.fields(v, "a descriptor", map[string]func(rules.Value){
 		"key":             func(v rules.Value) { d.key = v.Text("a key") },
 		"value":           func(v rules.Value) { d.value = v.Text("a value") },
 		"rate_limit":      func(v rules.Value) { r.rateLimit(l, v) },
 		"descriptors":     func(v rules.Value) { below = v },
-		"shadow_mode":     func(v rules.Value) { l.Shadow, shadow = v.Flag(), v },
-		"quota_mode":      func(v rules.Value) { l.Quota = v.Flag() },
-		"detailed_metric": func(v rules.Value) { l.Detailed = v.Flag() },
+		"shadow_mode":     func(v rules.Value) { l.Shadow = set.flag("shadow_mode", v) },
+		"quota_mode":      func(v rules.Value) { l.Quota = set.flag("quota_mode", v) },
+		"detailed_metric": func(v rules.Value) { l.Detailed = set.flag("detailed_metric", v) },
 		"value_to_metric": func(v rules.Value) { d.valueToMetric = v.Flag() },
 		"share_threshold": func(v rules.Value) { d.share, shared = v.Flag(), v },
-		"metadata":        func(v rules.Value) { d.metadata = metadata(v) },
+		"metadata":        func(v rules.Value) { d.metadata, set["metadata"] = metadata(v), v },
 		"weir":            func(v rules.Value) { r.extension(l, v) },
 	})
 	path += "." + joined(d.key, d.value)
@@ -187,12 +158,12 @@ func (r *reader) descriptor(d *descriptor, path string, v rules.Value) string {
 		shared.Fail("share_threshold needs a value with a star")
 	case l.extended && !l.given:
 		l.extensionAt.Fail("weir belongs to a rate_limit, and the descriptor has none")
-	case l.Shadow && !l.given:
-		r.ignore(shadow, "shadow_mode", "a descriptor without rate_limit")
 	}
 	if l.given {
 		d.limit = l.Limit
 		r.finish(l, path, v)
+	} else {
+		r.noteNoLimit(set)
 	}
 	if !below.IsEmpty() {
 		d.below = newLevel()
@@ -201,137 +172,12 @@ func (r *reader) descriptor(d *descriptor, path string, v rules.Value) string {
 	return path
 }
 
-// rateLimit reads a rate_limit.
-func (r *reader) rateLimit(l *draft, v rules.Value) {
-	if v.IsEmpty() {
-		return
-	}
-	l.given, l.at = true, v
-	r.fields(v, "rate_limit", map[string]func(rules.Value){
-		"unit":              func(v rules.Value) { l.unit = strings.ToUpper(v.Text("a unit")) },
-		"requests_per_unit": func(v rules.Value) { l.count, l.limitAt = v.Whole(0, math.MaxUint32), v },
-		"unlimited":         func(v rules.Value) { l.Unlimited = v.Flag() },
-		"name":              func(v rules.Value) { l.Name = v.Text("a name") },
-		"replaces":          func(v rules.Value) { r.replaces(l, v) },
-	})
-	if slices.Contains(l.Replaces, l.Name) && l.Name != "" {
-		v.Fail("replaces names the limit itself")
-	}
-}
-
-func (r *reader) replaces(l *draft, v rules.Value) {
-	for _, one := range v.List("a list of names, each beginning with '- name: '") {
-		name := ""
-		r.fields(one, "replaces", map[string]func(rules.Value){"name": func(v rules.Value) { name = v.Text("a name") }})
-		if name == "" {
-			one.Fail("replaces has no name")
-		}
-		l.Replaces = append(l.Replaces, name)
-	}
-}
-
-// extension reads our own key.
-func (r *reader) extension(l *draft, v rules.Value) {
-	l.extended, l.extensionAt = true, v
-	fields, _ := v.Fields("limit, all_or_nothing and on_failure")
-	for _, f := range fields {
-		switch f.Name {
-		case "limit":
-			l.own, l.limitAt, l.Own = f.Limits(), f.Value, true
-		case "all_or_nothing":
-			l.Atomic = f.Flag()
-		case "on_failure":
-			_ = l.OnFailure.UnmarshalText([]byte(f.OneOf("deny", "allow", "local")))
-		default:
-			f.Key.Fail("the key %q of weir is unknown, want limit, all_or_nothing or on_failure", f.Name)
-		}
-	}
-}
-
-// finish makes the rules of the engine.
-func (r *reader) finish(l *draft, path string, v rules.Value) {
-	l.File, l.Line = v.Place()
-	l.path = path
-	unit := service.RateLimitResponse_RateLimit_Unit(service.RateLimitResponse_RateLimit_Unit_value[l.unit])
-	switch {
-	case l.Unlimited && unit != 0:
-		l.at.Fail("rate_limit has a unit and is unlimited")
-		return
-	case l.Unlimited:
-		r.config.Limits = append(r.config.Limits, l.Limit)
-		return
-	case unit == 0:
-		l.at.Fail("the unit %q of rate_limit is none of second, minute, hour, day, week, month, year", strings.ToLower(l.unit))
-		return
-	case len(r.list) == maxLimits:
-		l.at.Fail("is limit %d, want at most %d", maxLimits+1, maxLimits)
-		return
-	}
-	l.Atomic = l.Atomic || r.config.AllOrNothing
-	l.Shown = &service.RateLimitResponse_RateLimit{RequestsPerUnit: uint32(l.count), Unit: unit, Name: l.Name}
-	if err := r.makeRules(l, path, periods[unit]); err != nil {
-		if l.limitAt.IsEmpty() {
-			l.limitAt = l.at
-		}
-		l.limitAt.FailLimit(err)
-		return
-	}
-	r.config.Limits = append(r.config.Limits, l.Limit)
-	r.list = append(r.list, &rules.Rule{Name: l.Rule.Name(), File: l.File, Line: l.Line, OnFailure: l.OnFailure, Limit: l.Rule})
-}
-
-// makeRules makes the rule of a limit. A limit of nothing counts in a window of one.
-func (r *reader) makeRules(l *draft, path string, period time.Duration) (err error) {
-	name := r.name(path)
-	if l.Own {
-		if l.Rule, err = weir.NewRule(name, l.own...); err == nil {
-			err = r.check(l.Rule)
-		}
-		return err
-	}
-	if l.Rule, err = Window(name, max(l.count, 1), period); err != nil {
-		return err
-	}
-	if err = r.check(l.Rule); err != nil {
-		return err
-	}
-	if l.Beyond, err = Window(name, l.count+1, period); err != nil || r.check(l.Beyond) != nil {
-		l.Beyond = l.Rule // the largest limit that is held: no count goes beyond it
-	}
-	return nil
-}
-
-// Window returns the rule of a window.
-func Window(name string, count int64, period time.Duration) (*weir.Rule, error) {
-	return weir.NewRule(name, weir.FixedWindow{Rate: weir.Rate{Count: count, Period: period}})
-}
-
-func (r *reader) check(rule *weir.Rule) error {
-	if r.Check == nil {
-		return nil
-	}
-	return r.Check(rule)
-}
-
-// name returns the name of a rule: its path, as statistics have it. A path that is no name, or the name of another one,
-// is changed.
-func (r *reader) name(path string) string {
-	const most = 200
-	name := strings.NewReplacer("=", "%3D", "\x00", "%00").Replace(path)
-	name = strings.ToValidUTF8(name[:min(len(name), most)], "")
-	for i, base := 2, name; r.names[name]; i++ {
-		name = fmt.Sprintf("%s~%d", base, i)
-	}
-	r.names[name] = true
-	return name
-}
-
 // metadata reads the metadata of a descriptor.
 func metadata(v rules.Value) *structpb.Struct {
 	if v.IsEmpty() {
 		return nil
 	}
-	fields, ok := plain(v.Any()).(map[string]any)
+	fields, ok := v.Any().(map[string]any)
 	if !ok {
 		v.Fail("metadata has no fields")
 		return nil
@@ -341,28 +187,4 @@ func metadata(v rules.Value) *structpb.Struct {
 		v.Fail("metadata: %v", err)
 	}
 	return s
-}
-
-// plain makes a value of YAML one of JSON: other keys become text, and numbers that a struct has no type for become
-// another type.
-func plain(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		for k := range v {
-			v[k] = plain(v[k])
-		}
-		return v
-	case map[any]any:
-		m := map[string]any{}
-		for k := range v {
-			m[fmt.Sprint(k)] = plain(v[k])
-		}
-		return m
-	case []any:
-		for i := range v {
-			v[i] = plain(v[i])
-		}
-		return v
-	}
-	return value
 }

@@ -70,8 +70,8 @@ func TestFilesMayUseAnchorsAndMergeDomains(t *testing.T) {
 		t.Errorf("got limits %v, want those of a, b and c", config.Named())
 	}
 	want := []string{"a.yaml:8: unit has no meaning in a descriptor", "a.yaml:10: shadow_mode has no meaning in a descriptor without rate_limit"}
-	if !slices.Equal(foreign.Ignored, want) {
-		t.Errorf("got %q ignored, want %q", foreign.Ignored, want)
+	if got := notesOf(foreign); !slices.Equal(got, want) {
+		t.Errorf("got notes %q, want %q", got, want)
 	}
 }
 
@@ -126,5 +126,79 @@ func TestTheEnvironmentSetsFlags(t *testing.T) {
 		return map[string]string{"GRPC_SERVER_USE_TLS": "true", "GRPC_SERVER_TLS_CERT": "c", "GRPC_SERVER_TLS_KEY": "k", "GRPC_CLIENT_TLS_SAN": "e.example"}[name]
 	}); err == nil || !strings.HasPrefix(err.Error(), `GRPC_CLIENT_TLS_SAN is "e.example", and `) {
 		t.Errorf("a name that certificates must have: got %v, want an error", err)
+	}
+}
+
+func notesOf(c *Config) (notes []string) {
+	for _, n := range c.Notes {
+		notes = append(notes, n.String())
+	}
+	return notes
+}
+
+func TestWhatFilesSayWithoutEffectIsNoted(t *testing.T) {
+	c, err := parsed(`domain: d
+descriptors:
+  - {key: a, quota_mode: yes, detailed_metric: yes, metadata: {a: 1}, shadow_mode: no}
+  - {key: b, rate_limit: {unit: day}}
+  - {key: c, value: "x*", rate_limit: {unit: day, requests_per_unit: 1, name: n}}
+  - {key: c, value: "x*y*", rate_limit: {unit: day, requests_per_unit: 1, replaces: [{name: n}, {name: m}]}}
+  - {key: c, value: "y*x", rate_limit: {unit: day, requests_per_unit: 1}}
+  - {key: d, rate_limit: {unit: day, requests_per_unit: 0}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"f.yaml:3: detailed_metric has no meaning in a descriptor without rate_limit",
+		"f.yaml:3: metadata has no meaning in a descriptor without rate_limit",
+		"f.yaml:3: quota_mode has no meaning in a descriptor without rate_limit",
+		"f.yaml:4: rate_limit has no requests_per_unit, so it refuses everything",
+		`f.yaml:6: no value reaches "x*y*": the pattern "x*" comes first`,
+		`f.yaml:6: replaces names "m", and no limit has this name`,
+	}
+	if got := notesOf(c); !slices.Equal(got, want) {
+		t.Errorf("got notes %q, want %q", got, want)
+	}
+	if c, err = parsed("domain: d\n"); err != nil || !slices.Equal(notesOf(c), []string{`f.yaml:1: the domain "d" has no descriptors, so it limits nothing`}) {
+		t.Errorf("a domain alone: got notes %q, %v", notesOf(c), err)
+	}
+}
+
+func TestMetadataMayHaveAliasesAndMerges(t *testing.T) {
+	c, err := parsed("domain: d\ndescriptors:\n- {key: a, metadata: &m {n: 010, on: yes, quoted: \"yes\", list: [a, 1.5, ~], in: {x: y}}, rate_limit: {unit: day, requests_per_unit: 1}}\n" +
+		"- {key: b, metadata: {<<: *m, n: 2, in: *m}, rate_limit: {unit: day, requests_per_unit: 1}}\n")
+	if err == nil {
+		t.Fatalf("got %v, want an error for a mapping in both places", c)
+	}
+	c, err = parsed("domain: d\ndescriptors:\n- {key: a, metadata: &m {n: 010, on: yes, quoted: \"yes\", list: [a, 1.5, ~]}, rate_limit: {unit: day, requests_per_unit: 1}}\n" +
+		"- {key: b, metadata: {<<: *m, n: 2, in: *m}, rate_limit: {unit: day, requests_per_unit: 1}}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := map[string]any{"n": 8.0, "on": true, "quoted": "yes", "list": []any{"a", 1.5, nil}}
+	want := map[string]any{"n": 2.0, "on": true, "quoted": "yes", "list": []any{"a", 1.5, nil}, "in": first}
+	if got := c.domains["d"].any["b"].metadata.AsMap(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestVariablesWithoutEffectAreNamed(t *testing.T) {
+	for environment, want := range map[string][]string{
+		"REDIS_PERSECOND=true": {"REDIS_PERSECOND=true: limits by the second are in the Redis of the others"},
+		"REDIS_PERSECOND=false PROMETHEUS_PATH=/metrics LOCAL_CACHE_SIZE_IN_BYTES=5":    nil,
+		"REDIS_TIMEOUT=1s REDIS_TLS_SKIP_HOSTNAME_VERIFICATION=True TRACING_ENABLED=no": {"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION=True: the name in the certificate of Redis is verified", "REDIS_TIMEOUT=1s: --deadline bounds a decision, 15ms by default", "TRACING_ENABLED=no: --otlp sends traces"},
+	} {
+		read, err := Read(func(name string) string {
+			for word := range strings.FieldsSeq(environment) {
+				if given, value, _ := strings.Cut(word, "="); given == name {
+					return value
+				}
+			}
+			return ""
+		})
+		if err != nil || !slices.Equal(read.Unused, want) {
+			t.Errorf("%s: got %q, %v, want %q", environment, read.Unused, err, want)
+		}
 	}
 }

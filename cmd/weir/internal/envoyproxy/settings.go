@@ -31,6 +31,7 @@ type Environment struct {
 	Settings  Settings
 	Flags     map[string]string
 	Passwords map[string]string
+	Unused    []string // variables without a counterpart, each with what that means
 }
 
 // variables reads environment variables, and collects their errors.
@@ -80,6 +81,7 @@ func Read(get func(string) string) (Environment, error) {
 	e.tls(v)
 	e.log(v)
 	e.redis(v)
+	e.Unused = v.unused()
 	return e, errors.Join(v.problems...)
 }
 

@@ -70,7 +70,7 @@ none of them.`,
 			}
 			config, err := rules.Load(rules.Options{Parse: envoyproxy.Parser(environment.Settings, &envoyproxy.Stats{})}, args[0])
 			if err != nil {
-				return cli.Fail(fmt.Errorf("rules import envoyproxy:\n%w", err), "docs/howto/envoy.md lists the keys of these files")
+				return rules.RefusedForeign("rules import envoyproxy", err)
 			}
 			made := envoyproxy.Import(config.Foreign.(*envoyproxy.Config))
 			return printImported(cmd, made, args[0], "a descriptor has a limit in its rate_limit")

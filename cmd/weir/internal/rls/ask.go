@@ -81,9 +81,10 @@ func (c *call) askFirst(ctx context.Context, engine weir.Engine) error {
 	return err
 }
 
-// left reports whether the engine has still to be asked about a descriptor.
+// left reports whether the engine has still to be asked about a descriptor. Answers as those of envoyproxy/ratelimit have
+// the figures of descriptors that did not take, too.
 func (c *call) left(p *part) bool {
-	return len(p.requests) > 0 && !p.answered && (p.op != take || len(c.takes) > 0)
+	return len(p.requests) > 0 && !p.answered && (p.op != take || len(c.takes) > 0 || c.in.compat != nil)
 }
 
 // taking returns the first descriptor that takes, or nil.

@@ -57,10 +57,10 @@ const (
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 // decide answers a call that is valid.
-func (s *Server) decide(ctx context.Context, who *door.Identity, r *service.RateLimitRequest) (*service.RateLimitResponse, error) {
+func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *service.RateLimitRequest) (*service.RateLimitResponse, error) {
 	c := calls.Get().(*call)
 	defer c.free()
-	c.begin(s.use.Load(), r)
+	c.begin(in, r)
 	if err := c.read(s); err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (c *call) add(s *Server, d *envoy.RateLimitDescriptor) error {
 	}
 	from := len(*requests)
 	if d.Limit != nil {
-		own, err := s.overrides.of(d.Limit)
+		own, err := s.overrides.of(d.Limit, false)
 		if err != nil {
 			return status.Errorf(codes.InvalidArgument, "rls: limit: %v", err)
 		}

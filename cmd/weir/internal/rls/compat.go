@@ -70,7 +70,7 @@ func (c *call) find(s *Server, p *part, d *envoy.RateLimitDescriptor) error {
 		p.counted.Match = compat.Match(c.request.Domain, d.Entries)
 		return nil
 	}
-	own, err := s.overrides.of(d.Limit)
+	own, err := s.overrides.of(d.Limit, true)
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "rls: limit: %v", err)
 	}
@@ -92,10 +92,12 @@ func (c *call) count(p *part, negative bool) {
 		if l.Beyond != nil {
 			rule = l.Beyond // no hits are refused only if more than the limit were counted
 		}
-	case l.Atomic && !l.Refuses():
-		p.op, requests = take, &c.takes
-	default:
+	case !l.Atomic && !c.in.compat.AllOrNothing:
 		p.op = record
+	case l.Refuses():
+		p.op, c.decision.Allowed = record, false // it keeps the others from taking
+	default:
+		p.op, requests = take, &c.takes
 	}
 	from := len(*requests)
 	*requests = append(*requests, rule.For(p.counted.Key, cost))

@@ -97,8 +97,9 @@ func compatCall(t *testing.T, line string) string {
 		words := strings.Fields(text)
 		var list []any
 		for pair := range strings.SplitSeq(words[0], ",") {
-			key, value, _ := strings.Cut(pair, "=")
-			list = append(list, map[string]any{"key": key, "value": value})
+			if key, value, _ := strings.Cut(pair, "="); pair != "-" {
+				list = append(list, map[string]any{"key": key, "value": value})
+			}
 		}
 		d := map[string]any{"entries": list}
 		for i, word := range words {

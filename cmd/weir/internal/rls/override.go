@@ -40,22 +40,23 @@ type overrides struct {
 type ruled struct {
 	rule   *weir.Rule
 	shown  *shown
-	window *envoyproxy.Limit // as envoyproxy/ratelimit decides
+	window *envoyproxy.Limit // as envoyproxy/ratelimit decides; nil of a bucket
 }
 
 // override is a limit in a call.
 type override struct {
-	count uint32
-	unit  kinds.RateLimitUnit
+	count   uint32
+	unit    kinds.RateLimitUnit
+	counted bool // in windows, as envoyproxy/ratelimit does, instead of a token bucket
 }
 
-// overrideRule is the name of the rules of all limits in calls. They share the states of keys, so that a changed count
-// keeps what a key has used.
-const overrideRule = "envoy:call"
+// overrideRule begins the names of the rules of limits in calls. The limits of one unit share the states of keys, so that
+// a changed count keeps what a key has used.
+const overrideRule = "envoy:call:"
 
 // of returns the rule of a limit in a call.
-func (o *overrides) of(l *envoy.RateLimitDescriptor_RateLimitOverride) (*ruled, error) {
-	k := override{l.GetRequestsPerUnit(), l.GetUnit()}
+func (o *overrides) of(l *envoy.RateLimitDescriptor_RateLimitOverride, counted bool) (*ruled, error) {
+	k := override{l.GetRequestsPerUnit(), l.GetUnit(), counted}
 	o.mu.RLock()
 	known := o.rules[k]
 	o.mu.RUnlock()
@@ -77,35 +78,34 @@ func (o *overrides) of(l *envoy.RateLimitDescriptor_RateLimitOverride) (*ruled, 
 	return made, nil
 }
 
-// rule makes the rules of a limit: a token bucket, and the window of envoyproxy/ratelimit.
+// rule makes the rule of a limit.
 func (k override) rule(check func(...*weir.Rule) error) (*ruled, error) {
 	rate := weir.Rate{Count: int64(k.count), Period: unitPeriods[k.unit]}
+	name := overrideRule + strings.ToLower(k.unit.String())
+	if k.counted {
+		return countedRule(name, rate, k, check)
+	}
 	limit := weir.Limit(weir.TokenBucket{Rate: rate, Burst: rate.Count})
 	if k.count == 0 {
 		limit = weir.DenyAll{}
 	}
-	bucket, err := weir.NewRule(overrideRule, limit)
+	bucket, err := weir.NewRule(name, limit)
 	if err == nil {
 		err = check(bucket)
 	}
 	if err != nil {
 		return nil, err
 	}
-	window, err := envoyproxy.Window(overrideRule, max(rate.Count, 1), rate.Period)
-	if err == nil {
-		err = check(window)
-	}
-	if err != nil {
+	return &ruled{rule: bucket, shown: newShown(bucket)}, nil
+}
+
+// countedRule makes the rule of a limit as the files of envoyproxy/ratelimit have it.
+func countedRule(name string, rate weir.Rate, k override, check func(...*weir.Rule) error) (*ruled, error) {
+	l := &envoyproxy.Limit{Shown: &service.RateLimitResponse_RateLimit{RequestsPerUnit: k.count, Unit: service.RateLimitResponse_RateLimit_Unit(k.unit)}}
+	if err := l.Windows(name, rate, func(r *weir.Rule) error { return check(r) }); err != nil {
 		return nil, err
 	}
-	beyond, err := envoyproxy.Window(overrideRule, rate.Count+1, rate.Period)
-	if err != nil || check(beyond) != nil { // the largest limit
-		beyond = window
-	}
-	return &ruled{bucket, newShown(bucket), &envoyproxy.Limit{
-		Rule: window, Beyond: beyond,
-		Shown: &service.RateLimitResponse_RateLimit{RequestsPerUnit: k.count, Unit: service.RateLimitResponse_RateLimit_Unit(k.unit)},
-	}}, nil
+	return &ruled{l.Rule, newShown(l.Rule), l}, nil
 }
 
 // overrideKey joins the domain and the entries of a descriptor, so that different ones make different keys.

@@ -112,15 +112,17 @@ func (s *Server) answer(ctx context.Context, who *door.Identity, r *service.Rate
 			answer, err = nil, status.Error(codes.Internal, "rls: the call failed, and the log of the daemon says why")
 		}
 	}()
-	if err := check(r); err != nil {
+	in := s.use.Load()
+	if err := check(r, in.compat != nil); err != nil {
 		s.Stats.Refused.Add(1)
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	return s.decide(ctx, who, r)
+	return s.decide(ctx, who, in, r)
 }
 
-// check returns an error for a call that cannot be decided.
-func check(r *service.RateLimitRequest) error {
+// check returns an error for a call that cannot be decided. Descriptors that name nothing have no limit in
+// envoyproxy/ratelimit.
+func check(r *service.RateLimitRequest, compat bool) error {
 	switch n := len(r.GetDescriptors()); {
 	case r.GetDomain() == "":
 		return fmt.Errorf("rls: domain is empty")
@@ -128,14 +130,18 @@ func check(r *service.RateLimitRequest) error {
 		return fmt.Errorf("rls: descriptors are %d, want 1 to %d", n, maxDescriptors)
 	}
 	for i, d := range r.GetDescriptors() {
-		if err := checkDescriptor(d); err != nil {
+		err := checkNumbers(d)
+		if err == nil && !compat {
+			err = checkEntries(d)
+		}
+		if err != nil {
 			return fmt.Errorf("rls: descriptors[%d]: %w", i, err)
 		}
 	}
 	return nil
 }
 
-func checkDescriptor(d *envoy.RateLimitDescriptor) error {
+func checkEntries(d *envoy.RateLimitDescriptor) error {
 	if len(d.GetEntries()) == 0 {
 		return fmt.Errorf("entries are empty")
 	}
@@ -144,6 +150,10 @@ func checkDescriptor(d *envoy.RateLimitDescriptor) error {
 			return fmt.Errorf("entries[%d]: key is empty", i)
 		}
 	}
+	return nil
+}
+
+func checkNumbers(d *envoy.RateLimitDescriptor) error {
 	if hits := d.GetHitsAddend().GetValue(); hits > weir.MaxCount {
 		return fmt.Errorf("hits_addend is %d, want at most %d", hits, int64(weir.MaxCount))
 	}

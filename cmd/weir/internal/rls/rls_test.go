@@ -101,9 +101,9 @@ func TestADescriptorIsDecidedByTheRulesThatItMatches(t *testing.T) {
 		{"too much at once", callOf(entries("remote_address=192.0.2.1", `"hitsAddend":6`)),
 			`{"overallCode":"OVER_LIMIT","statuses":[{"code":"OVER_LIMIT","currentLimit":{"requestsPerUnit":5,"unit":"MINUTE","name":"address"},"limitRemaining":5}],"rawBody":"U2xvdyBkb3duLg==","dynamicMetadata":{"rule":"address","key":"192.0.2.1"}}`},
 		{"a limit in the call", callOf(entries("remote_address=192.0.2.1", `"limit":{"requestsPerUnit":3,"unit":"HOUR"}`)),
-			`{"overallCode":"OK","statuses":[{"code":"OK","currentLimit":{"requestsPerUnit":3,"unit":"HOUR","name":"envoy:call"},"limitRemaining":2,"durationUntilReset":"1200s"}]}`},
+			`{"overallCode":"OK","statuses":[{"code":"OK","currentLimit":{"requestsPerUnit":3,"unit":"HOUR","name":"envoy:call:hour"},"limitRemaining":2,"durationUntilReset":"1200s"}]}`},
 		{"a limit of nothing in the call", callOf(entries("a=b", `"limit":{"unit":"HOUR"}`)),
-			`{"overallCode":"OVER_LIMIT","statuses":[{"code":"OVER_LIMIT","currentLimit":{"name":"envoy:call"}}],"dynamicMetadata":{"rule":"envoy:call","key":"shop|a=b"}}`},
+			`{"overallCode":"OVER_LIMIT","statuses":[{"code":"OVER_LIMIT","currentLimit":{"name":"envoy:call:hour"}}],"dynamicMetadata":{"rule":"envoy:call:hour","key":"shop|a=b"}}`},
 		{"no hits ask for room", callOf(entries("remote_address=192.0.2.1", `"hitsAddend":0`)),
 			`{"overallCode":"OK","statuses":[{"code":"OK","currentLimit":{"requestsPerUnit":5,"unit":"MINUTE","name":"address"},"limitRemaining":5,"durationUntilReset":"0s"}]}`},
 	} {

@@ -51,7 +51,7 @@ func Parse(o Options, files ...File) (*Config, error) {
 	l := &loader{Options: o, config: &Config{Listen: map[string]string{}, names: map[string]*Rule{}}, problems: &problems, given: map[string]node{}, slots: map[string]int{}}
 	left := maxTokens
 	for _, f := range files {
-		if root, ok := open(f, &left, &problems); ok {
+		if root, ok := open(f, &left, &problems); ok && !root.isEnvoyproxy() {
 			fileFields.read(root, "a rules file", l)
 		}
 	}

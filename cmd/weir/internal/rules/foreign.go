@@ -1,10 +1,12 @@
 package rules
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
 
 	"github.com/weirflow/weir"
 )
@@ -19,6 +21,21 @@ func New(list []*Rule, foreign any) *Config {
 	}
 	c.index = newIndex(list, 0)
 	return c
+}
+
+// isEnvoyproxy notes a problem, and returns true, for a file of envoyproxy/ratelimit.
+func (n node) isEnvoyproxy() bool {
+	mapping, ok := n.Node.(*ast.MappingNode)
+	if !ok || len(mapping.Values) == 0 {
+		return false
+	}
+	for _, pair := range mapping.Values {
+		if name, _ := (node{Node: pair.Key}).scalar(); name != "domain" && name != "descriptors" {
+			return false
+		}
+	}
+	n.fail("is a file of envoyproxy/ratelimit, and not of rules: weir serve --compat envoyproxy reads it unchanged, and weir rules import envoyproxy makes rules of it")
+	return true
 }
 
 // Value is a value in a file of another format. Anchors and aliases of YAML stand for their values.
@@ -104,18 +121,6 @@ func (v Value) opens() bool {
 	return false
 }
 
-// Fields returns the fields of a mapping. It notes a problem, and returns false, for any other value.
-func (v Value) Fields(want string) (fields []Entry, ok bool) {
-	if !v.opens() {
-		return nil, false
-	}
-	members, ok := v.n.members(want)
-	for _, m := range members {
-		fields = append(fields, Entry{m.name, v.of(m.key.Node), v.of(m.Node)})
-	}
-	return fields, ok
-}
-
 // List returns the values of a list. It notes a problem for any other value, except for an empty one.
 func (v Value) List(want string) (values []Value) {
 	if v.IsEmpty() || !v.opens() {
@@ -132,50 +137,85 @@ func (v Value) List(want string) (values []Value) {
 	return values
 }
 
-// IsEmpty reports whether the value is missing, null or an empty text.
+// IsEmpty reports whether the value is missing or null.
 func (v Value) IsEmpty() bool {
-	if v.n.Node == nil {
-		return true
-	}
 	_, null := v.n.Node.(*ast.NullNode)
-	text, plain := v.n.scalar()
-	return null || plain && text == ""
+	return null || v.n.Node == nil
 }
 
 // Text returns a plain value as the file has it. An empty value is "".
 func (v Value) Text(want string) string {
-	if v.IsEmpty() {
-		return ""
+	text, ok := v.n.scalar()
+	if !ok && !v.IsEmpty() {
+		v.n.unlike(want)
 	}
-	text, _ := v.n.text(want)
 	return text
 }
 
-// Whole returns a whole number within bounds.
-func (v Value) Whole(least, most int64) int64 { return v.n.whole(least, most) }
+// Whole returns a whole number within bounds, in any form that YAML 1.1 has for it: 010 is 8, and 1_000 is 1000.
+func (v Value) Whole(least, most int64) int64 {
+	text, _ := v.n.scalar()
+	if v.isQuoted() || v.IsEmpty() {
+		return v.n.whole(least, most)
+	}
+	n, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 0, 64)
+	if err != nil || n < least || n > most {
+		v.n.unlike(fmt.Sprintf("a whole number between %d and %d", least, most))
+	}
+	return n
+}
 
 // OneOf returns one of the words, or "".
 func (v Value) OneOf(words ...string) string { return v.n.oneOf(words...) }
 
-// Flag returns a flag, in any of the words that YAML has for it.
+// flagWords are the words that YAML 1.1 has for flags, in lower case.
+var flagWords = map[string]bool{"true": true, "yes": true, "on": true, "y": true, "false": false, "no": false, "off": false, "n": false}
+
+// Flag returns a flag, in any of the words that YAML has for it. An empty value is false.
 func (v Value) Flag() bool {
 	text, _ := v.n.scalar()
-	switch strings.ToLower(text) {
-	case "true", "yes", "on", "y":
-		return true
-	case "false", "no", "off", "n":
-		return false
+	on, ok := flagWords[strings.ToLower(text)]
+	if !ok && !v.IsEmpty() {
+		v.n.unlike("true or false")
 	}
-	v.n.unlike("true or false")
-	return false
+	return on
 }
 
-// Any returns the value as Go has it: texts, numbers, flags, lists and maps.
-func (v Value) Any() (value any) {
-	if err := yaml.NodeToValue(v.n.Node, &value); err != nil {
-		v.n.fail("cannot be read: %v", err)
+// Any returns the value as JSON has it: nil, texts, numbers, flags, lists and maps.
+func (v Value) Any() any {
+	switch n := v.n.Node.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		fields, _ := v.Fields("fields")
+		m := make(map[string]any, len(fields))
+		for _, f := range fields {
+			m[f.Name] = f.Any()
+		}
+		return m
+	case *ast.SequenceNode:
+		list := []any{}
+		for _, one := range v.List("a list") {
+			list = append(list, one.Any())
+		}
+		return list
+	case *ast.IntegerNode:
+		return n.GetValue()
+	case *ast.FloatNode:
+		return n.Value
 	}
-	return value
+	text := v.Text("a text, a number, true or false")
+	if on, flag := flagWords[strings.ToLower(text)]; flag && !v.isQuoted() {
+		return on
+	}
+	if v.IsEmpty() {
+		return nil
+	}
+	return text
+}
+
+// isQuoted reports whether the value is a text for its quotes.
+func (v Value) isQuoted() bool {
+	t := v.n.GetToken().Type
+	return t == token.SingleQuoteType || t == token.DoubleQuoteType
 }
 
 // Fail notes a problem of the value.

@@ -334,38 +334,48 @@ type member struct {
 	node // the value
 }
 
-// members returns the fields of a mapping. It notes repeated ones.
-func (n node) members(want string) (members []member, ok bool) {
-	var values []*ast.MappingValueNode
+// pairs returns the fields of a mapping as the file has them.
+func (n node) pairs(want string) (pairs []*ast.MappingValueNode, ok bool) {
 	switch v := n.Node.(type) {
 	case *ast.MappingNode:
-		values = v.Values
+		return v.Values, true
 	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{v}
-	default:
-		n.unlike(want)
-		return nil, false
+		return []*ast.MappingValueNode{v}, true
 	}
-	lines := make(map[string]int, len(values))
-	for _, v := range values {
-		key := node{v.Key, n.doc, n.where}
-		if _, merges := v.Key.(*ast.MergeKeyNode); merges {
-			key.fail("is a merge of YAML, and those are not supported")
+	n.unlike(want)
+	return nil, false
+}
+
+// members returns the fields of a mapping. It notes repeated ones.
+func (n node) members(want string) (members []member, ok bool) {
+	pairs, ok := n.pairs(want)
+	lines := make(map[string]int, len(pairs))
+	for _, pair := range pairs {
+		if key, merges := pair.Key.(*ast.MergeKeyNode); merges {
+			node{key, n.doc, n.where}.fail("is a merge of YAML, and those are not supported")
 			continue
 		}
-		name, plain := key.scalar()
-		if !plain {
-			key.fail("is not a name, want %s", want)
-			continue
+		if m, ok := n.member(pair, want, lines); ok {
+			members = append(members, m)
 		}
-		if line, twice := lines[name]; twice {
-			key.fail("%s is given twice, first in line %d", shown(name), line)
-			continue
-		}
-		lines[name] = v.Key.GetToken().Position.Line
-		members = append(members, member{name, key, node{v.Value, n.doc, n.within(name)}})
 	}
-	return members, true
+	return members, ok
+}
+
+// member returns one field of a mapping. It notes a problem, and returns false, for one that has a line already.
+func (n node) member(pair *ast.MappingValueNode, want string, lines map[string]int) (m member, ok bool) {
+	key := node{pair.Key, n.doc, n.where}
+	name, plain := key.scalar()
+	if !plain {
+		key.fail("is not a name, want %s", want)
+		return member{}, false
+	}
+	if line, twice := lines[name]; twice {
+		key.fail("%s is given twice, first in line %d", shown(name), line)
+		return member{}, false
+	}
+	lines[name] = pair.Key.GetToken().Position.Line
+	return member{name, key, node{pair.Value, n.doc, n.within(name)}}, true
 }
 
 func (n node) within(field string) string {

@@ -33,7 +33,7 @@ type Reload struct {
 // Open loads files into a Set. The error is Problems.
 func Open(o Options, paths ...string) (*Set, error) {
 	s := &Set{options: o, paths: paths}
-	files, problems := read(paths)
+	files, problems := o.read(paths)
 	config, err := loaded(o, files, problems)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (s *Set) Reload() Reload {
 func (s *Set) reload() (r Reload, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	files, problems := read(s.paths)
+	files, problems := s.options.read(s.paths)
 	now := sum(files)
 	if now == s.seen && problems == nil {
 		return s.Last(), false

@@ -36,7 +36,7 @@ type Options struct {
 
 // Load reads the files and directories. The error is Problems.
 func Load(o Options, paths ...string) (*Config, error) {
-	files, problems := read(paths)
+	files, problems := o.read(paths)
 	return loaded(o, files, problems)
 }
 
@@ -62,8 +62,9 @@ type File struct {
 	Content []byte
 }
 
-// read reads the files of paths. Of a directory it reads the files of YAML.
-func read(paths []string) (files []File, problems Problems) {
+// read reads the files of paths. Of a directory it reads the files of YAML. Other files there are a problem in another
+// format, whose program reads them.
+func (o Options) read(paths []string) (files []File, problems Problems) {
 	left := int64(maxFiles)
 	fail := func(name string, err error) { problems = append(problems, Problem{File: name, Text: plainError(err)}) }
 	for _, path := range paths {
@@ -81,8 +82,30 @@ func read(paths []string) (files []File, problems Problems) {
 			left -= int64(len(content))
 			files = append(files, File{name, content})
 		}
+		if name := unread(path); o.Parse != nil && name != "" {
+			fail(name, errors.New("is not read; of a folder, files that end in .yaml or .yml are: rename it, or name its folder with --config, too"))
+		}
 	}
 	return files, problems
+}
+
+// unread returns a file within a directory that is not read, or "". Names that begin with a dot do not count.
+func unread(dir string) (name string) {
+	root := dir + "/." // of a link, too
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || path == root:
+		case strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case !d.IsDir() && (filepath.Dir(path) != filepath.Clean(dir) || !isRules(path)):
+			name = path
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return name
 }
 
 // filesOf returns the file, or the files of a directory.

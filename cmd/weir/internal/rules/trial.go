@@ -151,7 +151,7 @@ func (n node) duration() time.Duration {
 
 // Try runs the tests of a file, in virtual time. The error is that of files which cannot be read.
 func Try(name string) ([]Trial, error) {
-	files, problems := read([]string{name})
+	files, problems := Options{}.read([]string{name})
 	if problems != nil {
 		return nil, problems
 	}

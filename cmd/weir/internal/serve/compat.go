@@ -22,6 +22,7 @@ import (
 type compatOptions struct {
 	as       string
 	settings envoyproxy.Settings
+	unused   []string
 	stats    envoyproxy.Stats
 }
 
@@ -50,7 +51,7 @@ func (o *compatOptions) apply(cmd *cobra.Command) error {
 	if err != nil {
 		return cli.Misuse(fmt.Errorf("--compat envoyproxy: %w", err), "docs/reference/envoyproxy.md lists the environment variables")
 	}
-	o.settings = read.Settings
+	o.settings, o.unused = read.Settings, read.Unused
 	for name, password := range read.Passwords {
 		_ = os.Setenv(name, password) // for the URL of --engine; it fails for no name that has been read
 	}
@@ -87,14 +88,22 @@ func (o *compatOptions) parsing(engine string) (rules.Options, error) {
 	return options, nil
 }
 
-// warn logs keys of the files that have no meaning.
+// begin logs what the environment and the files say without effect.
+func (o *compatOptions) begin(log *slog.Logger, config *rules.Config) {
+	for _, variable := range o.unused {
+		log.Warn("a variable of the environment has no effect", "variable", variable)
+	}
+	o.warn(log, config)
+}
+
+// warn logs what the files say without effect.
 func (o *compatOptions) warn(log *slog.Logger, config *rules.Config) {
 	if config == nil {
 		return
 	}
 	if foreign, ok := config.Foreign.(*envoyproxy.Config); ok {
-		for _, ignored := range foreign.Ignored {
-			log.Warn("a key of the rules files is ignored", "where", ignored)
+		for _, n := range foreign.Notes {
+			log.Warn("a rules file says something without effect", "where", fmt.Sprintf("%s:%d", n.File, n.Line), "what", n.Text)
 		}
 	}
 }

@@ -44,7 +44,10 @@ func (o *configOptions) load(parsing rules.Options) (*inUse, error) {
 		return nil, cli.Misusef("put the rules of --rule into the file", "--config with --rule: rules are in files or in flags")
 	}
 	set, err := rules.Open(parsing, o.paths...)
-	if err != nil {
+	switch {
+	case err != nil && parsing.Parse != nil:
+		return nil, rules.RefusedForeign("serve: --compat envoyproxy: --config", err)
+	case err != nil:
 		return nil, rules.Refused("serve: --config", err)
 	}
 	return &inUse{set.Config().Named(), set}, nil

@@ -244,7 +244,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	asked := o.state.saveSignals() // before the announcement names this process
 	again := reloadSignals(d.used.set != nil)
 	s := server{log: d.log, ports: &o.ports, door: *o.ports.door(d.named, d.listener.Addr()), open: connections{most: d.most}, drain: o.drain, grace: o.grace}
-	o.compat.warn(d.log, d.used.config())
+	o.compat.begin(d.log, d.used.config())
 	envoy := o.ports.envoy.server(d.engine, d.used, &o.compat.stats, d.seen, func(err error) { s.api.Failed(err) }, d.recorded, d.log)
 	s.api = api.New(api.Options{
 		Serves: door.Serves, Who: door.Of, Engine: d.engine.Engine, Rules: d.used.named, Config: d.used.config(), Log: d.log, Patience: d.engine.patience, Reason: engineReason,

@@ -1,0 +1,174 @@
+package envoyproxy
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+)
+
+const day = 24 * time.Hour
+
+// periods are the lengths of units. Windows begin at whole multiples of them since 1970.
+var periods = map[service.RateLimitResponse_RateLimit_Unit]time.Duration{
+	service.RateLimitResponse_RateLimit_SECOND: time.Second,
+	service.RateLimitResponse_RateLimit_MINUTE: time.Minute,
+	service.RateLimitResponse_RateLimit_HOUR:   time.Hour,
+	service.RateLimitResponse_RateLimit_DAY:    day,
+	service.RateLimitResponse_RateLimit_WEEK:   7 * day,
+	service.RateLimitResponse_RateLimit_MONTH:  30 * day,
+	service.RateLimitResponse_RateLimit_YEAR:   365 * day,
+}
+
+// Period returns the length of a unit, or 0.
+func Period(unit service.RateLimitResponse_RateLimit_Unit) time.Duration { return periods[unit] }
+
+// draft is the limit of a descriptor while it is read.
+type draft struct {
+	*Limit
+	given       bool
+	count       int64
+	unit        string
+	own         []weir.Limit
+	extended    bool
+	at          rules.Value // the rate_limit
+	limitAt     rules.Value // the number, or the limit in text form
+	extensionAt rules.Value
+}
+
+// rateLimit reads a rate_limit.
+func (r *reader) rateLimit(l *draft, v rules.Value) {
+	if v.IsEmpty() {
+		return
+	}
+	l.given, l.at = true, v
+	r.fields(v, "rate_limit", map[string]func(rules.Value){
+		"unit":              func(v rules.Value) { l.unit = strings.ToUpper(v.Text("a unit")) },
+		"requests_per_unit": func(v rules.Value) { l.count, l.limitAt = v.Whole(0, math.MaxUint32), v },
+		"unlimited":         func(v rules.Value) { l.Unlimited = v.Flag() },
+		"name":              func(v rules.Value) { l.Name = v.Text("a name") },
+		"replaces":          func(v rules.Value) { r.replaces(l, v) },
+	})
+	if slices.Contains(l.Replaces, l.Name) && l.Name != "" {
+		v.Fail("replaces names the limit itself")
+	}
+}
+
+func (r *reader) replaces(l *draft, v rules.Value) {
+	for _, one := range v.List("a list of names, each beginning with '- name: '") {
+		name := ""
+		r.fields(one, "replaces", map[string]func(rules.Value){"name": func(v rules.Value) {
+			name, r.replaced = v.Text("a name"), append(r.replaced, v)
+		}})
+		if name == "" {
+			one.Fail("replaces has no name")
+		}
+		l.Replaces = append(l.Replaces, name)
+	}
+}
+
+// extension reads our own key.
+func (r *reader) extension(l *draft, v rules.Value) {
+	l.extended, l.extensionAt = true, v
+	fields, _ := v.Fields("limit, all_or_nothing and on_failure")
+	for _, f := range fields {
+		switch f.Name {
+		case "limit":
+			l.own, l.limitAt, l.Own = f.Limits(), f.Value, true
+		case "all_or_nothing":
+			l.Atomic = f.Flag()
+		case "on_failure":
+			_ = l.OnFailure.UnmarshalText([]byte(f.OneOf("deny", "allow", "local")))
+		default:
+			f.Key.Fail("the key %q of weir is unknown, want limit, all_or_nothing or on_failure", f.Name)
+		}
+	}
+}
+
+// finish makes the rules of the engine.
+func (r *reader) finish(l *draft, path string, v rules.Value) {
+	l.File, l.Line = v.Place()
+	l.path = path
+	unit := service.RateLimitResponse_RateLimit_Unit(service.RateLimitResponse_RateLimit_Unit_value[l.unit])
+	switch {
+	case l.Unlimited && unit != 0:
+		l.at.Fail("rate_limit has a unit and is unlimited")
+		return
+	case l.Unlimited:
+		r.config.Limits = append(r.config.Limits, l.Limit)
+		return
+	case unit == 0:
+		l.at.Fail("the unit %q of rate_limit is none of second, minute, hour, day, week, month, year", strings.ToLower(l.unit))
+		return
+	case len(r.list) == maxLimits:
+		l.at.Fail("is limit %d, want at most %d", maxLimits+1, maxLimits)
+		return
+	case l.limitAt.IsEmpty():
+		r.note(l.at, "rate_limit has no requests_per_unit, so it refuses everything")
+		l.limitAt = l.at
+	}
+	l.Shown = &service.RateLimitResponse_RateLimit{RequestsPerUnit: uint32(l.count), Unit: unit, Name: l.Name}
+	if err := r.makeRules(l, path, periods[unit]); err != nil {
+		l.limitAt.FailLimit(err)
+		return
+	}
+	r.config.Limits = append(r.config.Limits, l.Limit)
+	r.list = append(r.list, &rules.Rule{Name: l.Rule.Name(), File: l.File, Line: l.Line, OnFailure: l.OnFailure, Limit: l.Rule})
+}
+
+// makeRules makes the rules of a limit.
+func (r *reader) makeRules(l *draft, path string, period time.Duration) (err error) {
+	name := r.name(path)
+	if !l.Own {
+		return l.Windows(name, weir.Rate{Count: l.count, Period: period}, r.check)
+	}
+	if l.Rule, err = weir.NewRule(name, l.own...); err == nil {
+		err = r.check(l.Rule)
+	}
+	return err
+}
+
+// Windows makes the rules of a limit that counts in windows. A limit of nothing counts in a window of one.
+func (l *Limit) Windows(name string, rate weir.Rate, check func(*weir.Rule) error) error {
+	window := func(count int64) (*weir.Rule, error) {
+		r, err := weir.NewRule(name, weir.FixedWindow{Rate: weir.Rate{Count: count, Period: rate.Period}})
+		if err == nil {
+			err = check(r)
+		}
+		return r, err
+	}
+	var err error
+	if l.Rule, err = window(max(rate.Count, 1)); err != nil {
+		return err
+	}
+	if l.Beyond, err = window(rate.Count + 1); err != nil {
+		l.Beyond = l.Rule // the largest limit that is held: no count goes beyond it
+	}
+	return nil
+}
+
+func (r *reader) check(rule *weir.Rule) error {
+	if r.Check == nil {
+		return nil
+	}
+	return r.Check(rule)
+}
+
+// name returns the name of a rule: its path, as statistics have it. A path that is no name, or the name of another one,
+// is changed.
+func (r *reader) name(path string) string {
+	const most = 200
+	name := strings.NewReplacer("=", "%3D", "\x00", "%00").Replace(path)
+	name = strings.ToValidUTF8(name[:min(len(name), most)], "")
+	for i, base := 2, name; r.names[name]; i++ {
+		name = fmt.Sprintf("%s~%d", base, i)
+	}
+	r.names[name] = true
+	return name
+}

@@ -1,0 +1,35 @@
+package envoyproxy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// without are the variables whose effect Weir lacks, and what happens instead. A value that asks for nothing more than Weir
+// does is left out of the warnings. Variables that tune envoyproxy/ratelimit without a change of answers are not here.
+var without = []struct{ name, nothing, instead string }{
+	{"REDIS_PERSECOND", "false", "limits by the second are in the Redis of the others"},
+	{"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "false", "the name in the certificate of Redis is verified"},
+	{"REDIS_TIMEOUT", "", "--deadline bounds a decision, 15ms by default"},
+	{"REDIS_STARTUP_MAX_ELAPSED_TIME", "0", "the daemon does not count how long Redis is away at the start"},
+	{"FORCE_START_WITHOUT_INITIAL_CONFIG", "false", "the daemon does not start without rules"},
+	{"USE_DOG_STATSD", "false", "metrics are not sent; --metrics offers them to Prometheus, and /stats shows the old names"},
+	{"STATSD_HOST", "", "metrics are not sent; --metrics offers them to Prometheus, and /stats shows the old names"},
+	{"EXTRA_TAGS", "", "metrics have no such tags"},
+	{"PROMETHEUS_PATH", "/metrics", "metrics are at /metrics"},
+	{"PROMETHEUS_MAPPER_YAML", "", "metrics have the names of Weir"},
+	{"DEBUG_HOST", "", "there is no debug port; /stats is on the HTTP port, and profiles are on the admin port with --pprof"},
+	{"DEBUG_PORT", "", "there is no debug port; /stats is on the HTTP port, and profiles are on the admin port with --pprof"},
+	{"TRACING_ENABLED", "false", "--otlp sends traces"},
+	{"GRPC_MAX_CONNECTION_AGE_GRACE", "", "--grace bounds calls in flight on a connection that has reached its age"},
+}
+
+// unused returns the variables that ask for what Weir lacks.
+func (v *variables) unused() (list []string) {
+	for _, w := range without {
+		if value := v.get(w.name); value != "" && !strings.EqualFold(value, w.nothing) {
+			list = append(list, fmt.Sprintf("%s=%s: %s", w.name, value, w.instead))
+		}
+	}
+	return list
+}
