@@ -10,20 +10,26 @@ import (
 const (
 	opensAfter  = 5                      // failures in a row
 	opensOf     = 20                     // calls within breakerTime of which half have failed
+	opensOver   = 100 * time.Millisecond // the least time from the first of these to the last, if all came too late
 	breakerTime = time.Second            //
 	probeEvery  = 200 * time.Millisecond // while it is open
 	closesAfter = 3                      // successful probes in a row
 )
 
 // breaker decides which calls reach an engine that may be away. A healthy call reads two booleans of it.
+//
+// A slow answer is no outage: when a busy machine stops a process or its engine for a moment, all answers in flight come too
+// late at once. So the number of late ones says little, and they open the breaker only if they go on for opensOver.
 type breaker struct {
 	open    atomic.Bool
 	failing atomic.Bool // a call has failed, so that successes count
 
 	mu              sync.Mutex
-	row             int       // failures
-	since           time.Time // when the first of these began
+	row             int       // failures in a row
+	rowFrom         time.Time // the end of the first of them; zero if one was no late answer
+	since           time.Time // when calls and failures were 0
 	calls, failures int
+	failedFrom      time.Time // like rowFrom
 	probing         bool
 	probed          time.Time
 	successes       int // of probes, in a row
@@ -45,6 +51,7 @@ const (
 	neither outcome = iota // the failure was not the engine's
 	success
 	failure
+	late // a failure without an answer in time
 )
 
 // enter lets a call pass. Each call that passes ends with a call of ended.
@@ -89,7 +96,7 @@ func (b *breaker) ended(p pass, o outcome, note func(open bool)) {
 func (b *breaker) probeEnded(o outcome) {
 	b.probing = false
 	switch o {
-	case failure:
+	case failure, late:
 		b.successes = 0
 	case success:
 		b.successes++
@@ -112,10 +119,19 @@ func (b *breaker) count(o outcome, now time.Time) {
 		b.failing.Store(b.failures > 0)
 		return
 	}
-	b.row++
-	b.failures++
+	if b.row++; b.row == 1 {
+		b.rowFrom = now
+	}
+	if b.failures++; b.failures == 1 {
+		b.failedFrom = now
+	}
+	if o != late {
+		b.rowFrom, b.failedFrom = time.Time{}, time.Time{}
+	}
 	b.failing.Store(true)
-	if b.row >= opensAfter || b.calls >= opensOf && 2*b.failures >= b.calls {
+	inRow := b.row >= opensAfter && now.Sub(b.rowFrom) >= opensOver
+	half := b.calls >= opensOf && 2*b.failures >= b.calls && now.Sub(b.failedFrom) >= opensOver
+	if inRow || half {
 		b.successes, b.probed = 0, now
 		b.open.Store(true)
 	}

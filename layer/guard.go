@@ -110,8 +110,9 @@ type guardCounts struct {
 // Guard bounds each decision of an engine, and answers by a policy while the engine is away: while its calls fail, come
 // too late or hang. It is for an engine on a network.
 //
-// A circuit breaker opens after 5 failures in a row, or when half of at least 20 calls within a second fail. Then the
-// policy answers at once, one call each 200 ms tries the engine, and 3 of these that succeed in a row close it.
+// A circuit breaker opens after 5 failures in a row, or when half of at least 20 calls within a second fail. If all of them
+// came too late, they must be spread over 100 ms, because a busy machine makes many calls late at once. Then the policy
+// answers at once, one call each 200 ms tries the engine, and 3 of these that succeed in a row close it.
 //
 // What was admitted under Local is recorded at the engine when it is back. Reservations of the engine are settled there,
 // later if need be, and those of the policy here. Call Close to end the work in the background.
@@ -281,7 +282,7 @@ func outcomeOfError(err error) outcome {
 	case ofRequest(err):
 		return neither
 	case errors.Is(err, context.DeadlineExceeded):
-		return failure
+		return late
 	case errors.As(err, &says) && !says.Unavailable():
 		return neither
 	}
@@ -309,33 +310,57 @@ func (g *Guarded) ask(ctx context.Context, call weir.Call, p pass, within time.D
 	if measured {
 		began = time.Now()
 	}
-	if g.punctual {
-		call.Within = within
-		a, err = guarded(ctx, call, next)
-	} else {
-		a, err = g.elsewhere(ctx, call, within, next)
-	}
+	a, err = g.within(ctx, call, within, next)
 	o, cause := outcomeOf(&call, err)
-	if hurried && o == failure && errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case o == success && measured:
+		g.trips.add(g, time.Since(began))
+	case o == late && hurried:
 		o = neither // the caller had too little time
+	case o == late && p == probes:
+		g.measure(call)
 	}
-	if o != success || measured || p == probes {
-		g.note(o, cause, measured, began)
+	if o == failure || o == late {
+		g.counts.failures.Add(1)
+		g.cause.Store(&failed{cause})
 	}
 	g.breaker.ended(p, o, g.changed)
 	return a, err
 }
 
-// note notes the time and the failure of a call.
-func (g *Guarded) note(o outcome, err error, measured bool, began time.Time) {
-	if o == failure {
-		g.counts.failures.Add(1)
-		g.cause.Store(&failed{err})
+// within makes a call that ends in time.
+func (g *Guarded) within(ctx context.Context, call weir.Call, time time.Duration, next weir.Next) (weir.Answer, error) {
+	if g.punctual {
+		call.Within = time
+		return guarded(ctx, call, next)
 	}
-	if measured && o != neither {
-		g.trips.add(g, time.Since(began))
-	}
+	return g.elsewhere(ctx, call, time, next)
 }
+
+// Try makes a call that no policy answers, and judges the engine by its outcome. By it a program without traffic learns that
+// the engine has gone or come back. Unlike that of a decision, every failure counts as one of the engine.
+//
+// While the engine is away, Try returns its last failure unless another try is due.
+func (g *Guarded) Try(ctx context.Context, call weir.Call) error {
+	p := g.breaker.enter()
+	if p == barred {
+		return g.lastFailure()
+	}
+	_, err := g.ask(ctx, call, p, g.options.Deadline, func(ctx context.Context, call weir.Call) (weir.Answer, error) {
+		a, err := g.next(ctx, call)
+		if !ofRequest(err) {
+			err = tryError{err}
+		}
+		return a, err
+	})
+	return err
+}
+
+// tryError is the failure of a call of Try.
+type tryError struct{ error }
+
+func (e tryError) Unwrap() error     { return e.error }
+func (e tryError) Unavailable() bool { return true }
 
 func (g *Guarded) lastFailure() error {
 	if f := g.cause.Load(); f != nil {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirflow/weir"
 )
 
 // GuardStats say what a Guard has done, and what it is doing.
@@ -49,11 +51,12 @@ func (g *Guarded) Stats() GuardStats {
 // hasty reports whether the deadline is below three round trips.
 func (g *Guarded) hasty(trip time.Duration) bool { return g.options.Deadline < 3*trip }
 
-// trips are the measured round trips. A call that came too late counts with its time, too.
+// trips are the measured round trips, of answers alone: an outage says nothing about the way to the engine.
 type trips struct {
 	average  atomic.Int64
 	measured atomic.Int64
 	told     atomic.Bool
+	asking   atomic.Bool // a call of measure is under way
 }
 
 // tripsKnown is how many round trips it takes to judge the deadline.
@@ -68,6 +71,27 @@ func (t *trips) add(g *Guarded, trip time.Duration) {
 	if n >= tripsKnown && g.hasty(time.Duration(average)) && !t.told.Swap(true) {
 		g.log(slog.LevelWarn, "the deadline is below three round trips to the engine", slog.Duration("deadline", g.options.Deadline), slog.Duration("trip", time.Duration(average)))
 	}
+}
+
+// measureOver is how much longer than the deadline measure waits for an answer.
+const measureOver = 10
+
+// measure finds the round trip to an engine that has answered a probe too late. It may be slow rather than away.
+func (g *Guarded) measure(probe weir.Call) {
+	if probe.Op == weir.OpEach && len(probe.Each.Calls) > 0 {
+		probe = probe.Each.Calls[0]
+	}
+	if len(probe.Requests) == 0 || g.trips.asking.Swap(true) {
+		return
+	}
+	peek := weir.Call{Op: weir.OpPeek, Requests: slices.Clone(probe.Requests)}
+	go func() {
+		defer g.trips.asking.Store(false)
+		began := time.Now()
+		if _, err := g.within(context.Background(), peek, measureOver*g.options.Deadline, g.next); err == nil {
+			g.trips.add(g, time.Since(began))
+		}
+	}()
 }
 
 // changes tells of changes in order, on a goroutine of its own. While OnChange does not return, the oldest of them are lost,

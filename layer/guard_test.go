@@ -56,14 +56,16 @@ func TestEachPolicyAnswersInTimeWhileTheEngineIsAway(t *testing.T) {
 func answersInTime(t *testing.T, policy layer.Policy, fault string) {
 	r, rule := newRemote(), mustRule(t, "r=fixed window 10/1d")
 	g := guarded(t, r, layer.GuardOptions{OnFailure: policy, Peers: 2})
-	thaw := func() {}
+	thaw, until := func() {}, 5
 	switch fault {
 	case "fails":
 		r.fails.Store(true)
 	case "slow":
 		r.slow.Store(int64(time.Second))
+		until = 8 // 100 ms after the first of 15 ms each
 	case "hangs":
 		thaw = r.hangs()
+		until = 8
 	case "panics":
 		r.panics.Store(true)
 	}
@@ -77,7 +79,7 @@ func answersInTime(t *testing.T, policy layer.Policy, fault string) {
 		var outage *layer.OutageError
 		switch {
 		case errors.As(err, &outage) && weir.Unavailable(err):
-			if failed++; failed > 5 && weir.MayHaveCounted(err) {
+			if failed++; failed > until && weir.MayHaveCounted(err) {
 				t.Errorf("got %v, which may have been counted, for a call that the engine has not seen", err)
 			}
 		case err != nil:
@@ -92,8 +94,8 @@ func answersInTime(t *testing.T, policy layer.Policy, fault string) {
 	if got := [3]int{admitted, refused, failed}; got != want {
 		t.Errorf("admitted, refused and failed: got %v, want %v", got, want)
 	}
-	if calls := r.calls.Load(); calls != 5 {
-		t.Errorf("the engine got %d calls, want the 5 until the breaker opened", calls)
+	if calls := r.calls.Load(); calls != int64(until) {
+		t.Errorf("the engine got %d calls, want the %d until the breaker opened", calls, until)
 	}
 	thaw()
 	synctest.Wait()
@@ -589,10 +591,10 @@ func TestRenewalsHaveTheDeadlineOfDecisions(t *testing.T) {
 				t.Errorf("a renewal: got %v and %v, want the slots held", held, err)
 			}
 			r.slow.Store(int64(time.Second))
-			for i := range 8 {
+			for i := range 12 {
 				began := time.Now()
 				held, err := g.Renew(t.Context(), slots)
-				if took := time.Since(began); held || !weir.Unavailable(err) || took > 15*time.Millisecond || i > 5 && took > 0 {
+				if took := time.Since(began); held || !weir.Unavailable(err) || took > 15*time.Millisecond || i > 8 && took > 0 {
 					t.Errorf("renewal %d of an engine that is away: got %v and %v after %v, want an outage within 15 ms, and at once in the end", i, held, err, took)
 				}
 			}
