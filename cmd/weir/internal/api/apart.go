@@ -27,7 +27,6 @@ func (a *API) decideApart(ctx context.Context, c *call, w http.ResponseWriter, r
 		if result.Err != nil {
 			c.answer = appendProblem(c.answer, a.problemOf(r, result.Err, a.patience))
 		} else {
-			a.health.succeeded()
 			asked := c.calls[i].Requests
 			if a.asked != nil && op == weir.OpTake {
 				a.asked(asked, result.Decision.Allowed)

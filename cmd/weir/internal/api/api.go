@@ -26,8 +26,8 @@ type Options struct {
 	Log    *slog.Logger  // receives the errors of the engine
 	// Serves reports whether the API answers requests with such a Host. Default: it answers all.
 	Serves func(*http.Request) bool
-	// Reason describes an error of the engine without the addresses in its text. Default: no description.
-	Reason func(error) string
+	// EngineFails returns why the engine does not decide, or "". Default: it always decides.
+	EngineFails func() string
 	// Asked, if not nil, learns of each take, check, wait and reserve that was decided. It must not keep the requests or block.
 	Asked func(requests []weir.Request, allowed bool)
 	// Judged, if not nil, learns of each take and check that rules in files decided without the engine, and the reason.
@@ -55,19 +55,19 @@ var _ http.Handler = (*API)(nil)
 // New returns the handler of all routes.
 func New(o Options) *API {
 	a := &API{
-		engine:   o.Engine,
-		log:      o.Log,
-		serves:   o.Serves,
-		patience: o.Patience,
-		reason:   o.Reason,
-		asked:    o.Asked,
-		judges:   o.Judged,
-		compared: o.Compared,
-		who:      o.Who,
-		secret:   o.Secret,
-		dynamic:  o.Dynamic,
-		also:     o.Also,
-		origin:   http.NewCrossOriginProtection(),
+		engine:      o.Engine,
+		log:         o.Log,
+		serves:      o.Serves,
+		patience:    o.Patience,
+		engineFails: o.EngineFails,
+		asked:       o.Asked,
+		judges:      o.Judged,
+		compared:    o.Compared,
+		who:         o.Who,
+		secret:      o.Secret,
+		dynamic:     o.Dynamic,
+		also:        o.Also,
+		origin:      http.NewCrossOriginProtection(),
 	}
 	if a.secret == nil {
 		own := []byte(rand.Text())

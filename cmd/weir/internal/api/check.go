@@ -106,7 +106,6 @@ func (a *API) observeCheck(ctx context.Context, o layer.Observation) {
 	if o.Err != nil {
 		return
 	}
-	a.health.succeeded()
 	c := checkedOf(ctx)
 	if a.asked != nil {
 		a.asked(c.requests, o.Decision.Allowed)

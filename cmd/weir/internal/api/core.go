@@ -11,34 +11,34 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/layer"
 )
 
 // API is an http.Handler. It is ready as soon as New returns it.
 type API struct {
-	engine   weir.Engine
-	force    atomic.Pointer[inForce]
-	checks   *checks
-	waits    *waits
-	log      *slog.Logger
-	serves   func(*http.Request) bool
-	asked    func(requests []weir.Request, allowed bool)
-	judges   func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
-	compared func(name string, inForce, beside weir.Decision, err error)
-	who      func(*http.Request) *door.Identity
-	secret   func(context.Context) ([]byte, error)
-	dynamic  func(r *http.Request, rule string) bool
-	patience time.Duration
-	phase    atomic.Int32
-	bodies   bodyBudget
-	beside   atomic.Int32
-	also     map[string]http.Handler
-	origin   *http.CrossOriginProtection
-	health   engineHealth
-	reloads  reloads
-	reason   func(error) string
-	failures rareLog
-	noRoom   rareLog
-	misled   rareLog
+	engine      weir.Engine
+	force       atomic.Pointer[inForce]
+	checks      *checks
+	waits       *waits
+	log         *slog.Logger
+	serves      func(*http.Request) bool
+	asked       func(requests []weir.Request, allowed bool)
+	judges      func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
+	compared    func(name string, inForce, beside weir.Decision, err error)
+	who         func(*http.Request) *door.Identity
+	secret      func(context.Context) ([]byte, error)
+	dynamic     func(r *http.Request, rule string) bool
+	patience    time.Duration
+	phase       atomic.Int32
+	bodies      bodyBudget
+	beside      atomic.Int32
+	also        map[string]http.Handler
+	origin      *http.CrossOriginProtection
+	reloads     reloads
+	engineFails func() string
+	failures    rareLog
+	noRoom      rareLog
+	misled      rareLog
 }
 
 // withPatience bounds the time of the engine.
@@ -74,9 +74,7 @@ func (a *API) problemOf(r *http.Request, err error, patience time.Duration) *pro
 		return &problem{status: http.StatusBadRequest, field: bad.Field, detail: detail}
 	}
 	if r.Context().Err() == nil { // otherwise no client waits for the answer
-		if a.health.failed(a.why(err)) {
-			a.failures.warn(a.log, "the engine could not decide", "path", r.URL.Path, "error", err)
-		}
+		a.failed(err, "path", r.URL.Path)
 	}
 	p := &problem{status: http.StatusServiceUnavailable, detail: "the engine could not decide"}
 	if errors.Is(err, context.DeadlineExceeded) && patience > 0 {
@@ -90,15 +88,11 @@ func (a *API) problemOf(r *http.Request, err error, patience time.Duration) *pro
 	return p
 }
 
-// why describes an error of the engine to clients.
-func (a *API) why(err error) string {
-	switch {
-	case a.patience > 0 && errors.Is(err, context.DeadlineExceeded):
-		return "the engine did not decide in time"
-	case a.reason != nil:
-		return a.reason(err)
+// failed logs an error of the engine, rarely. An outage is logged by the guard, once.
+func (a *API) failed(err error, where ...any) {
+	if _, outage := errors.AsType[*layer.OutageError](err); !outage {
+		a.failures.warn(a.log, "the engine could not decide", append(where, "error", err)...)
 	}
-	return "the engine could not decide"
 }
 
 const (

@@ -12,11 +12,7 @@ import (
 func (a *API) Rule(name []byte) *weir.Rule { return a.force.Load().rules[string(name)] }
 
 // Failed learns of an error of the engine that another server has answered.
-func (a *API) Failed(err error) {
-	if a.health.failed(a.why(err)) {
-		a.failures.warn(a.log, "the engine could not decide", "error", err)
-	}
-}
+func (a *API) Failed(err error) { a.failed(err) }
 
 // ErrSlots is returned by Wait for a rule that holds slots.
 var ErrSlots = errors.New("the rule holds slots, which a wait could not release; POST /v1/reserve waits for them")

@@ -19,33 +19,59 @@ func (a *API) alive(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, []byte(`{"status":"alive"}`+"\n"))
 }
 
-// readiness reports whether the daemon should receive new work. It tells reasons to callers with the scope admin.
+// readiness reports whether the daemon should receive new work, and with ?engine=1 also whether its engine decides. It tells
+// reasons to callers with the scope admin.
 func (a *API) readiness(w http.ResponseWriter, r *http.Request) {
+	reason := a.Unready()
+	engine, p := asksOfEngine(r)
+	if p != nil {
+		writeProblem(w, p)
+		return
+	}
+	if reason == "" && engine {
+		reason = a.EngineFails()
+	}
 	tells := a.who == nil || a.who(r).Some(door.Admin)
-	if reason := a.Unready(); reason != "" {
+	switch {
+	case reason != "":
 		if !tells && a.phase.Load() == serving {
-			reason = "the daemon is not ready; the admin port tells why"
+			reason = "the engine does not decide; the admin port tells why"
 		}
 		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: reason})
-		return
-	}
-	if tells && a.reloads.stale.Load() {
+	case tells && a.reloads.stale.Load():
 		writeJSON(w, []byte(`{"status":"ready","detail":"the rules files have problems, and the rules before stay in force; the log says which"}`+"\n"))
-		return
+	default:
+		writeJSON(w, []byte(`{"status":"ready"}`+"\n"))
 	}
-	writeJSON(w, []byte(`{"status":"ready"}`+"\n"))
 }
 
-// Unready returns the reason why the daemon should receive no new work, or "".
+// asksOfEngine reports whether a request asks for the state of the engine.
+func asksOfEngine(r *http.Request) (bool, *problem) {
+	switch values := r.URL.Query()["engine"]; {
+	case len(values) == 0, len(values) == 1 && values[0] == "0":
+		return false, nil
+	case len(values) == 1 && values[0] == "1":
+		return true, nil
+	}
+	return false, &problem{status: http.StatusBadRequest, field: "engine", detail: "engine is 1 to ask for the state of the engine, or 0"}
+}
+
+// Unready returns the reason why the daemon should receive no new work, or "". A failing engine is none: the policy of each
+// rule answers, and no other daemon on that engine could do better.
 func (a *API) Unready() string {
 	if a.phase.Load() != serving {
 		return "the daemon is stopping; send new requests elsewhere"
 	}
-	return a.health.unready()
+	return ""
 }
 
-// EngineFails reports whether the last decision or probe failed.
-func (a *API) EngineFails() bool { return a.health.failing.Load() != nil }
+// EngineFails returns the reason why the engine does not decide, or "".
+func (a *API) EngineFails() string {
+	if a.engineFails == nil {
+		return ""
+	}
+	return a.engineFails()
+}
 
 // The phases of a server, in order.
 const (

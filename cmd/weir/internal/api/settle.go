@@ -95,7 +95,6 @@ func (a *API) withToken(w http.ResponseWriter, r *http.Request, costs bool, do f
 		answer, err = do(ctx, asked, of, requests)
 	}
 	if err == nil {
-		a.health.succeeded()
 		writeJSON(w, answer)
 	} else if p, ok := errors.AsType[*problem](err); ok {
 		writeProblem(w, p)

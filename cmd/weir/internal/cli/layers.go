@@ -36,6 +36,9 @@ func (o *Layers) AddFlags(cmd *cobra.Command, sharers string) {
 	flags.DurationVar(&o.deadline, "deadline", DefaultDeadline, "how long a decision of the server may take")
 }
 
+// Given reports whether a flag or a file names a policy.
+func (o *Layers) Given() bool { return len(o.onFailure)+len(o.Files) > 0 }
+
 // Check checks the values of the flags.
 func (o *Layers) Check() error {
 	switch {

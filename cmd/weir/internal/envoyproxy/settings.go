@@ -23,6 +23,7 @@ type Settings struct {
 	NearRatio    float32 // NEAR_LIMIT_RATIO
 	Headers      bool    // LIMIT_RESPONSE_HEADERS_ENABLED
 	HeaderNames  [3]string
+	EngineHealth bool // REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: health checks fail while Redis does not decide
 }
 
 // Environment is what the variables say: settings, flags of weir serve by their names, and passwords by the names of the
@@ -70,7 +71,7 @@ func Read(get func(string) string) (Environment, error) {
 	e := Environment{Flags: map[string]string{}, Passwords: map[string]string{}, Settings: Settings{
 		Shadow: v.flag("SHADOW_MODE"), Quota: v.flag("QUOTA_MODE"), Metadata: v.flag("RESPONSE_DYNAMIC_METADATA"),
 		AllOrNothing: v.flag("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT"), MergeDomains: v.flag("MERGE_DOMAIN_CONFIG"),
-		NearRatio: float32(ratio), Headers: v.flag("LIMIT_RESPONSE_HEADERS_ENABLED"),
+		NearRatio: float32(ratio), Headers: v.flag("LIMIT_RESPONSE_HEADERS_ENABLED"), EngineHealth: v.flag("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION"),
 		HeaderNames: [3]string{
 			v.text("LIMIT_LIMIT_HEADER", "RateLimit-Limit"), v.text("LIMIT_REMAINING_HEADER", "RateLimit-Remaining"), v.text("LIMIT_RESET_HEADER", "RateLimit-Reset"),
 		},

@@ -94,9 +94,9 @@ func (m *Metrics) Observe(e weir.Engine) (weir.Engine, error) {
 	return layer.Observe(e, layer.ObserveOptions{Decided: m.decided})
 }
 
-// decided counts a decision on requests of callers. Others are those by which the daemon tries its engine.
+// decided counts a decision on requests of callers. Others are those by which the daemon remembers settlements.
 func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
-	if o.Rule == api.ProbeRule || o.Rule == api.SettledRule {
+	if o.Rule == api.SettledRule {
 		return
 	}
 	m.decisions.Decided(ctx, o)

@@ -9,7 +9,6 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
-	"github.com/weirflow/weir/layer"
 )
 
 // Sources are what a scrape reads.
@@ -76,12 +75,8 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect sends the values.
 func (c collector) Collect(to chan<- prometheus.Metric) {
-	unready, failing := c.API.Unready(), c.API.EngineFails()
-	ready.send(to, truth(unready == ""))
-	if guard, ok := weir.Find[*layer.Guarded](c.Engine); ok {
-		failing = failing || guard.Stats().Away
-	}
-	engineUp.send(to, truth(!failing))
+	ready.send(to, truth(c.API.Unready() == ""))
+	engineUp.send(to, truth(c.API.EngineFails() == ""))
 	c.collectRules(to)
 	c.collectKeys(to)
 	c.collectWaiting(to)

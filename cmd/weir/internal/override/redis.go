@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -15,7 +16,9 @@ import (
 
 // redis keeps entries in a hash, with a number that grows with each change.
 type redis struct {
-	client  rueidis.Client
+	dial    func() (rueidis.Client, error)
+	mu      sync.Mutex     // guards client
+	client  rueidis.Client // nil until the server answers
 	key     string
 	version string // of the last load
 	known   []Entry
@@ -48,21 +51,45 @@ func OpenRedis(url string, log *slog.Logger) (t *Table, close func(), err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := rueidis.NewClient(options)
-	if err != nil {
-		return nil, nil, &StoreError{err}
-	}
+	r := &redis{dial: func() (rueidis.Client, error) { return rueidis.NewClient(options) }, key: cmp.Or(engine.Prefix, "weir") + ":overrides", version: "none", log: log}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	t, err = open(ctx, &redis{client: client, key: cmp.Or(engine.Prefix, "weir") + ":overrides", version: "none", log: log}, log)
+	t, err = open(ctx, r, log)
 	if err != nil {
 		log.Warn("overrides are not in force yet", "err", err)
 	}
-	return t, client.Close, nil
+	return t, r.close, nil
+}
+
+// connected returns the client, and connects it if the server did not answer before.
+func (r *redis) connected() (rueidis.Client, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.client != nil {
+		return r.client, nil
+	}
+	client, err := r.dial()
+	if err != nil {
+		return nil, &StoreError{err}
+	}
+	r.client = client
+	return client, nil
+}
+
+func (r *redis) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.client != nil {
+		r.client.Close()
+	}
 }
 
 func (r *redis) load(ctx context.Context) (entries []Entry, changed bool, err error) {
-	version, err := r.client.Do(ctx, r.client.B().Hget().Key(r.key).Field(versionField).Build()).ToString()
+	client, err := r.connected()
+	if err != nil {
+		return nil, false, err
+	}
+	version, err := client.Do(ctx, client.B().Hget().Key(r.key).Field(versionField).Build()).ToString()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return nil, false, &StoreError{err}
 	}
@@ -140,7 +167,11 @@ func (r *redis) put(ctx context.Context, at place, e *Entry) error {
 		}
 		value = string(content)
 	}
-	version, err := changeScript.Exec(ctx, r.client, []string{r.key}, []string{field, value, strconv.Itoa(MaxEntries)}).AsInt64()
+	client, err := r.connected()
+	if err != nil {
+		return err
+	}
+	version, err := changeScript.Exec(ctx, client, []string{r.key}, []string{field, value, strconv.Itoa(MaxEntries)}).AsInt64()
 	switch {
 	case err != nil:
 		return &StoreError{err}

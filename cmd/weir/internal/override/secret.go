@@ -51,7 +51,11 @@ redis.call('HINCRBY', KEYS[1], 'version', 1)
 return ARGV[1]`)
 
 func (r *redis) secret(ctx context.Context, fresh []byte) ([]byte, error) {
-	kept, err := secretScript.Exec(ctx, r.client, []string{r.key}, []string{string(fresh)}).ToString()
+	client, err := r.connected()
+	if err != nil {
+		return nil, err
+	}
+	kept, err := secretScript.Exec(ctx, client, []string{r.key}, []string{string(fresh)}).ToString()
 	if err != nil {
 		return nil, &StoreError{err}
 	}

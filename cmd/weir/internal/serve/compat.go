@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
@@ -108,8 +110,16 @@ func (o *compatOptions) warn(log *slog.Logger, config *rules.Config) {
 	}
 }
 
+// unhealthy returns why health checks fail, or "". The other program may be told to fail them without a connection to Redis.
+func (o *compatOptions) unhealthy(a *api.API) string {
+	if o.settings.EngineHealth {
+		return cmp.Or(a.Unready(), a.EngineFails())
+	}
+	return a.Unready()
+}
+
 // paths are those that the HTTP port answers for the service, and for the other program.
-func (o *compatOptions) paths(envoy *rls.Server, unready func() string) map[string]http.Handler {
+func (o *compatOptions) paths(envoy *rls.Server, unhealthy func() string) map[string]http.Handler {
 	switch {
 	case envoy == nil:
 		return nil
@@ -119,7 +129,7 @@ func (o *compatOptions) paths(envoy *rls.Server, unready func() string) map[stri
 	return map[string]http.Handler{
 		"/json": envoy,
 		"/healthcheck": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if unready() != "" {
+			if unhealthy() != "" {
 				w.WriteHeader(http.StatusInternalServerError)
 				return
 			}

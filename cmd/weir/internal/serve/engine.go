@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"time"
 
@@ -35,7 +36,7 @@ type engineOptions struct {
 func (o *engineOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.where, "engine", memoryEngine, "keep the state in `WHERE`: memory, or the URL of a Redis server like redis://127.0.0.1:6379 or of a database like postgres://HOST/DB")
-	flags.DurationVar(&o.wait, "engine-wait", defaultEngineWait, "at the start, wait this long for a server that is absent or refuses writes")
+	flags.DurationVar(&o.wait, "engine-wait", defaultEngineWait, "at the start, wait this long for a server that is absent or refuses writes; a policy of --on-failure then starts without one")
 	cli.Offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379", "postgres://127.0.0.1/weir", "sqlite:weir.db")
 	o.layers.AddFlags(cmd, "daemons")
 	flags.BoolVar(&o.lease, "lease", false, "take blocks of permits of busy keys ahead, and decide from them")
@@ -75,6 +76,8 @@ type chosenEngine struct {
 	weir.Engine
 	memory   *weir.Memory      // the same engine, if it is the memory engine
 	database *sqlengine.Engine // the same engine without layers, if it is a database
+	guard    *layer.Guarded    // around a shared engine
+	health   engineHealth      // of a shared engine
 	close    func()
 	patience time.Duration // the bound on the time of a decision
 }
@@ -102,8 +105,9 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 	if err != nil {
 		return nil, err
 	}
-	warn(ctx, o.where, server, log)
-	guard.Logger = log
+	warnOfPassword(o.where, server, log)
+	chosen := &chosenEngine{patience: cli.RedisPatience}
+	guard.Logger, guard.OnChange = log, chosen.health.changed
 	if guard.OnFailure != layer.Deny || len(guard.Rules) > 0 {
 		guard.Rules[api.SettledRule] = layer.Local
 	}
@@ -112,8 +116,10 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 		server.Close()
 		return nil, err
 	}
-	database, _ := server.(*sqlengine.Engine)
-	return &chosenEngine{Engine: wrap(engine), database: database, close: func() { end(); server.Close() }, patience: cli.RedisPatience}, nil
+	chosen.Engine, chosen.close = wrap(engine), func() { end(); server.Close() }
+	chosen.database, _ = server.(*sqlengine.Engine)
+	chosen.guard, _ = weir.Find[*layer.Guarded](engine)
+	return chosen, nil
 }
 
 // counted returns an engine that reports its calls. Redis reports its own ones, each of which may hold those of many callers.
@@ -139,17 +145,14 @@ type sharedEngine interface {
 	Close()
 }
 
-// warn logs passwords that others can read, and settings of the servers.
-func warn(ctx context.Context, where string, shared sharedEngine, log *slog.Logger) {
-	redis, ok := shared.(*redislimit.Engine)
+// warnOfPassword logs passwords that others can read.
+func warnOfPassword(where string, shared sharedEngine, log *slog.Logger) {
+	_, ok := shared.(*redislimit.Engine)
 	switch {
 	case !ok && sqlengine.HoldsPassword(where):
 		log.Warn("every user of this machine can read the password in --engine; leave it out, and use PGPASSFILE, PGPASSWORD or the variable WEIR_ENGINE")
 	case ok && redislimit.HoldsPassword(where):
 		log.Warn("every user of this machine can read the password in --engine; leave it out and add ?password_file=FILE or ?password_env=NAME to the URL")
-	}
-	if ok {
-		logWarnings(ctx, redis, log)
 	}
 }
 
@@ -191,12 +194,18 @@ func (o *engineOptions) await(ctx context.Context, log *slog.Logger, rules []*we
 	for logged := false; ; logged = true {
 		engine, err := o.try(ctx, log, rules)
 		if err == nil {
+			if redis, ok := engine.(*redislimit.Engine); ok {
+				logWarnings(ctx, redis, log)
+			}
 			return engine, nil
 		}
 		hint, again := engineFailure(err)
 		switch {
 		case hint == "": // a retry cannot help
 			return nil, err
+		case unreachable(err) && o.layers.Given() && time.Since(began) >= o.wait:
+			log.Warn("the engine is unreachable; serving by --on-failure until it answers", "error", err)
+			return o.unreached(log, rules)
 		case !again || o.wait == 0:
 			return nil, cli.Fail(fmt.Errorf("serve: --engine: %w", err), hint)
 		case time.Since(began) >= o.wait:
@@ -210,6 +219,26 @@ func (o *engineOptions) await(ctx context.Context, log *slog.Logger, rules []*we
 			return nil, cli.Fail(fmt.Errorf("serve: --engine: stopped while waiting for the server: %w", err), "nothing was served")
 		}
 	}
+}
+
+// unreachable reports whether no server has answered, at an address that is known.
+func unreachable(err error) bool {
+	failed, redis := errors.AsType[*redislimit.Error](err)
+	name, unknown := errors.AsType[*net.DNSError](err)
+	return redis && (failed.Reason == redislimit.Lost || failed.Reason == redislimit.Loading) && !(unknown && name.IsNotFound)
+}
+
+// unreached opens the engine of a server that does not answer yet.
+func (o *engineOptions) unreached(log *slog.Logger, rules []*weir.Rule) (sharedEngine, error) {
+	engine, err := redislimit.Open(o.where, redislimit.Options{Logger: log, Observe: o.observe, ConnectLater: true})
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRules(engine, rules); err != nil {
+		engine.Close()
+		return nil, err
+	}
+	return engine, nil
 }
 
 // engineFailure returns the hint for a failure of a server, and whether it may pass.
@@ -259,6 +288,8 @@ var engineReasons = map[redislimit.Reason]string{
 func engineReason(err error) string {
 	failed, ok := errors.AsType[*redislimit.Error](err)
 	switch {
+	case !ok && errors.Is(err, context.DeadlineExceeded):
+		return "it did not decide in time"
 	case !ok && sqlengine.Failed(err):
 		return "the database could not decide, or gave no answer in time"
 	case !ok:

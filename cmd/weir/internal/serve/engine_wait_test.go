@@ -80,17 +80,17 @@ func TestStartEndsClearlyWithARedisThatStaysReadOnly(t *testing.T) {
 	}
 }
 
-func TestReadinessFollowsRedisWithoutTraffic(t *testing.T) {
+func TestTheStateOfTheEngineFollowsRedisWithoutTraffic(t *testing.T) {
 	redis := redistest.Start(t)
 	socket := filepath.Join(t.TempDir(), "admin")
 	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+redis.Addr, "--admin", "unix:"+socket)
 	redis.Do("REPLICAOF", "127.0.0.1", "1")
 	const reason = "Redis refuses writes: it is a replica, or lacks replicas"
 	// The engine dials again in between, and the last failure may be that of a call on a closed connection.
-	awaitReadyz(t, socketClient(t, socket), "http://weir/readyz", http.StatusServiceUnavailable, reason)
-	awaitReadyz(t, http.DefaultClient, url+"/readyz", http.StatusServiceUnavailable, "the daemon is not ready; the admin port tells why")
+	awaitReadyz(t, socketClient(t, socket), "http://localhost/readyz?engine=1", http.StatusServiceUnavailable, reason)
+	awaitReadyz(t, http.DefaultClient, url+"/readyz?engine=1", http.StatusServiceUnavailable, "the engine does not decide; the admin port tells why")
 	redis.Do("REPLICAOF", "NO", "ONE")
-	awaitReadyz(t, http.DefaultClient, url+"/readyz", http.StatusOK, "")
+	awaitReadyz(t, http.DefaultClient, url+"/readyz?engine=1", http.StatusOK, "")
 }
 
 // awaitReadyz repeats a request until it gets the wanted status and a text in the

@@ -66,7 +66,7 @@ func (o *envoyOptions) port(envoy *rls.Server, s *server) (p port, err error) {
 	if err != nil {
 		return p, err
 	}
-	options := rls.PortOptions{Connections: s.open.most, MaxAge: o.maxAge, Grace: s.grace, Unready: s.api.Unready}
+	options := rls.PortOptions{Connections: s.open.most, MaxAge: o.maxAge, Grace: s.grace, Unready: s.unhealthy}
 	if on.Addr().Network() != "unix" {
 		options.TLS = s.ports.keys.TLS("h2")
 	}

@@ -244,11 +244,12 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	asked := o.state.saveSignals() // before the announcement names this process
 	again := reloadSignals(d.used.set != nil)
 	s := server{log: d.log, ports: &o.ports, door: *o.ports.door(d.named, d.listener.Addr()), open: connections{most: d.most}, drain: o.drain, grace: o.grace}
+	s.unhealthy = func() string { return o.compat.unhealthy(s.api) }
 	o.compat.begin(d.log, d.used.config())
 	envoy := o.ports.envoy.server(d.engine, d.used, &o.compat.stats, d.seen, func(err error) { s.api.Failed(err) }, d.recorded, d.log)
 	s.api = api.New(api.Options{
-		Serves: door.Serves, Who: door.Of, Engine: d.engine.Engine, Rules: d.used.named, Config: d.used.config(), Log: d.log, Patience: d.engine.patience, Reason: engineReason,
-		Check: d.check, Dynamic: o.mayNameLimits(), Secret: d.changed.Secret, Asked: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Wait: o.wait.within(d.most), Also: o.compat.paths(envoy, func() string { return s.api.Unready() }),
+		Serves: door.Serves, Who: door.Of, Engine: d.engine.Engine, Rules: d.used.named, Config: d.used.config(), Log: d.log, Patience: d.engine.patience, EngineFails: d.engine.health.fails,
+		Check: d.check, Dynamic: o.mayNameLimits(), Secret: d.changed.Secret, Asked: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Wait: o.wait.within(d.most), Also: o.compat.paths(envoy, s.unhealthy),
 	})
 	d.seen.Watch(metrics.Sources{Engine: d.engine.Engine, API: s.api, Rules: d.used.set, Overrides: func() int { return len(d.changed.Entries()) }})
 	traced, endTraces := o.traces.begin(d.seen.HTTP(s.api, s.api.Serves), s.api.Serves, d.seen, d.log)
@@ -269,8 +270,8 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	inherited().warn(d.log)
 	notify(d.log, daemon.SdNotifyReady)
 	go feedWatchdog(ctx, d.log)
-	if d.engine.memory == nil {
-		go s.api.Watch(ctx)
+	if d.engine.guard != nil {
+		go d.engine.health.watch(ctx, d.engine.guard)
 	}
 	if o.ports.files != (door.Files{}) {
 		go o.ports.keepFiles(ctx, d.log)

@@ -40,6 +40,8 @@ type server struct {
 	open    connections
 	drain   time.Duration // from the stop signal to the last new connection
 	grace   time.Duration // from then to the end of requests that have begun to arrive
+
+	unhealthy func() string // why health checks of Envoy fail, or ""
 }
 
 // The times of a stop. A connection is closed once it has been quiet for the first, so that a client that asks again

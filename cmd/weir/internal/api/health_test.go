@@ -1,0 +1,64 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/layer"
+)
+
+func TestReadinessAsksForTheEngineOnlyIfTold(t *testing.T) {
+	api := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), usual)
+	fails := ""
+	for _, path := range []string{"/readyz", "/readyz?engine=0", "/readyz?engine=1"} {
+		if w := get(api, path); w.Code != http.StatusOK {
+			t.Errorf("%s with an engine that is never away: got %d %s, want 200", path, w.Code, w.Body)
+		}
+	}
+	api.engineFails = func() string { return fails }
+	if w := get(api, "/readyz?engine=1"); w.Code != http.StatusOK {
+		t.Errorf("an engine that decides: got %d %s, want 200", w.Code, w.Body)
+	}
+	fails = "the engine has failed for 5s: its server is gone"
+	for _, path := range []string{"/readyz", "/readyz?engine=0", "/healthz"} {
+		if w := get(api, path); w.Code != http.StatusOK {
+			t.Errorf("%s while policies answer: got %d %s, want 200", path, w.Code, w.Body)
+		}
+	}
+	checkProblem(t, "the engine fails", get(api, "/readyz?engine=1"), fault{status: http.StatusServiceUnavailable, detail: fails})
+	for _, path := range []string{"/readyz?engine=yes", "/readyz?engine", "/readyz?engine=1&engine=0"} {
+		if w := get(api, path); w.Code != http.StatusBadRequest {
+			t.Errorf("%s: got %d %s, want 400", path, w.Code, w.Body)
+		}
+	}
+}
+
+// The guard says when the engine goes and comes back.
+func TestDecisionsThatAnOutageFailsAreNotLogged(t *testing.T) {
+	api := newAPI(t, undecided(&layer.OutageError{Op: weir.OpTake}), usual)
+	var log strings.Builder
+	api.log = slog.New(slog.NewTextHandler(&log, nil))
+	if w := post(api, "/v1/take", `{"key":"a"}`); w.Code != http.StatusServiceUnavailable || log.Len() > 0 {
+		t.Errorf("got %d and the log %q, want 503 and none", w.Code, &log)
+	}
+	api.Failed(&layer.OutageError{Op: weir.OpTake})
+	if log.Len() > 0 {
+		t.Errorf("the log says %q of an answer of another server, want nothing", &log)
+	}
+}
+
+func TestProbeLeavesNothingBehind(t *testing.T) {
+	engine := weir.NewMemory(weir.MemoryOptions{})
+	for range 30 {
+		if err := Probe(t.Context(), engine); err != nil {
+			t.Fatal(err)
+		}
+		d, err := engine.Peek(t.Context(), probe.For("", 1))
+		if err != nil || d.Remaining != probe.Limits()[0].(weir.TokenBucket).Burst {
+			t.Fatalf("after a probe its key has %+v, %v, want a fresh one", d, err)
+		}
+	}
+}
