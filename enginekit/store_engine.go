@@ -68,6 +68,9 @@ type anchor struct {
 	came time.Time // zero without an answer
 }
 
+// Clock returns the Clock of the options, by which layers around the engine go as well; nil if that is the store's.
+func (e *StoreEngine) Clock() func() int64 { return e.options.Clock }
+
 // now returns an instant that the store's clock has certainly passed, unless the store stepped back or is another one now:
 // a swap at that instant then fails. The result is not known before the first answer.
 func (e *StoreEngine) now() (now int64, known bool) {

@@ -32,6 +32,7 @@ type Denier struct {
 	engine
 	below   weir.Engine
 	seed    maphash.Seed
+	clock   clock
 	began   time.Time
 	places  []atomic.Pointer[denial]
 	refused atomic.Uint64
@@ -64,7 +65,8 @@ func DenyUntil(e weir.Engine, options DenyOptions) (*Denier, error) {
 		return nil, err
 	}
 	keys := cmp.Or(options.MaxKeys, defaultDeniedKeys)
-	d := &Denier{below: e, seed: maphash.MakeSeed(), began: time.Now(), places: make([]atomic.Pointer[denial], 1<<bits.Len(uint(keys-1)))}
+	d := &Denier{below: e, seed: maphash.MakeSeed(), clock: clockOf(e), places: make([]atomic.Pointer[denial], 1<<bits.Len(uint(keys-1)))}
+	d.began = d.clock.now()
 	d.engine = weir.Wrap(e, d.around)
 	return d, nil
 }
@@ -134,7 +136,7 @@ func (d *Denier) refuses(q *weir.Request) (known *denial, now time.Duration) {
 	if known == nil || known.key != q.Key || q.Cost < known.cost || !sameLimits(known.rule, q.Rule) {
 		return known, -1
 	}
-	if now = time.Since(d.began); now >= known.until {
+	if now = d.clock.since(d.began); now >= known.until || now < known.at {
 		now = -1
 	}
 	return known, now
@@ -193,7 +195,7 @@ func (d *Denier) remember(q *weir.Request, answer *weir.Decision, before *denial
 	if len(q.Key) > longestDeniedKey || f.countsDenied || f.has(slots) {
 		return
 	}
-	at := time.Since(d.began)
+	at := d.clock.since(d.began)
 	told := &denial{q.Rule, q.Key, q.Cost, at, at + min(answer.RetryAfter, longestDenied), *answer}
 	d.placeOf(q.Rule.Name(), q.Key).CompareAndSwap(before, told)
 }

@@ -23,10 +23,14 @@ type remote struct {
 	trip     atomic.Int64 // the same, and the call is made in any case
 	calls    atomic.Int64
 	punctual bool
+	clock    func() int64 // of the memory, if layers are to see it
 
 	mu   sync.Mutex
 	hang chan struct{} // calls hang until it is closed; nil if they do not
 }
+
+// Clock returns the clock of the memory, or nil.
+func (r *remote) Clock() func() int64 { return r.clock }
 
 // Punctual reports whether calls end with their contexts.
 func (r *remote) Punctual() bool { return r.punctual }
@@ -41,6 +45,13 @@ type away struct {
 func (a away) Unwrap() error            { return a.error }
 func (a away) Unavailable() bool        { return true }
 func (a away) WasCounted() weir.Counted { return a.counted }
+
+// clockedRemote returns an engine whose clock layers see, as that of a test.
+func clockedRemote(clock func() int64) *remote {
+	r := &remote{memory: weir.NewMemory(weir.MemoryOptions{Clock: clock}), clock: clock}
+	r.Engine = weir.EngineOf(r.do, r.memory.Check)
+	return r
+}
 
 func newRemote() *remote {
 	r := &remote{memory: weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return time.Now().UnixNano() }})}

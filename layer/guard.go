@@ -89,6 +89,7 @@ type Guarded struct {
 	below    weir.Engine
 	next     weir.Next
 	options  GuardOptions
+	clock    clock
 	punctual bool // the engine ends its calls in time
 	breaker  breaker
 	cause    atomic.Pointer[failed]
@@ -125,10 +126,10 @@ func Guard(e weir.Engine, options GuardOptions) (*Guarded, error) {
 	options.MaxKeys = cmp.Or(options.MaxKeys, defaultLocalKeys)
 	options.Logger = cmp.Or(options.Logger, slog.Default())
 	says, ok := e.(interface{ Punctual() bool }) // not of an engine below: a function between may block
-	g := &Guarded{below: e, next: e.Do, options: options, punctual: ok && says.Punctual()}
+	g := &Guarded{below: e, next: e.Do, options: options, clock: clockOf(e), punctual: ok && says.Punctual()}
 	g.engine = weir.Wrap(e, g.around)
 	g.aside.init()
-	g.local.init(options)
+	g.local.init(options, g.clock)
 	g.owed.init(g)
 	return g, nil
 }

@@ -47,7 +47,7 @@ func (g *Guarded) elsewhere(ctx context.Context, call weir.Call, within time.Dur
 	case <-ctx.Done():
 		return weir.Answer{}, &lateError{call.Op, within, weir.CountedNo}
 	}
-	b := &beside{call: kept(call), began: time.Now(), done: make(chan struct{})}
+	b := &beside{call: kept(call), began: g.clock.now(), done: make(chan struct{})}
 	b.call.Within = 0
 	go g.make(ctx, b, next)
 	select {
@@ -110,7 +110,7 @@ func (g *Guarded) undo(b *beside) {
 		_ = r.Cancel(ctx)
 		return
 	}
-	age := time.Since(b.began) + undoTime
+	age := max(g.clock.since(b.began), 0) + undoTime
 	switch b.call.Op {
 	case weir.OpTake, weir.OpTakeUpTo:
 		g.undoTake(ctx, b.call, b.answer, age)

@@ -24,8 +24,8 @@ type local struct {
 	hasGiven atomic.Bool
 }
 
-func (l *local) init(o GuardOptions) {
-	l.memory = weir.NewMemory(weir.MemoryOptions{MaxKeys: o.MaxKeys, Logger: o.Logger})
+func (l *local) init(o GuardOptions, clock clock) {
+	l.memory = weir.NewMemory(weir.MemoryOptions{Clock: clock.injected, MaxKeys: o.MaxKeys, Logger: o.Logger})
 	l.now = o.PeersNow
 	l.peers.Store(int64(o.Peers))
 }

@@ -67,7 +67,7 @@ func (o *owed) close() {
 
 // add notes the units of a call that was granted here n times. A negative n gives them back.
 func (o *owed) add(call weir.Call, n int64) {
-	now, peers := time.Now(), int64(o.guard.local.number())
+	now, peers := o.guard.clock.now(), int64(o.guard.local.number())
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, q := range call.Requests {
@@ -206,7 +206,7 @@ func (o *owed) settle(call weir.Call) bool {
 	}
 	call = kept(call)
 	call.Within = 0
-	o.queue = append(o.queue, job{call, time.Now()})
+	o.queue = append(o.queue, job{call, o.guard.clock.now()})
 	o.work()
 	return true
 }
@@ -272,7 +272,7 @@ func (o *owed) knock(p pass) {
 
 // send sends a batch. It reports whether the engine took it.
 func (o *owed) send(p pass) (sent bool) {
-	jobs := o.next(time.Now())
+	jobs := o.next(o.guard.clock.now())
 	if len(jobs) == 0 { // all of it has come back by itself
 		o.guard.breaker.ended(p, neither, o.guard.changed)
 		return true

@@ -35,9 +35,8 @@ func guarded(t testing.TB, r weir.Engine, o layer.GuardOptions) *layer.Guarded {
 func TestAGuardedEngineIsAsWithoutTheGuard(t *testing.T) {
 	for _, punctual := range []bool{true, false} {
 		limittest.Run(t, func(clock func() int64) weir.Engine {
-			memory := weir.NewMemory(weir.MemoryOptions{Clock: clock})
-			r := &remote{memory: memory, punctual: punctual}
-			r.Engine = weir.EngineOf(r.do, memory.Check)
+			r := clockedRemote(clock)
+			r.punctual = punctual
 			return guarded(t, r, layer.GuardOptions{Deadline: time.Minute})
 		})
 	}

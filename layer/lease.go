@@ -39,6 +39,7 @@ type Leased struct {
 	next    weir.Next
 	options LeaseOptions
 	seed    maphash.Seed
+	clock   clock
 	began   time.Time
 	shards  [stockShards]stockShard
 	keys    atomic.Int64
@@ -104,7 +105,8 @@ func Lease(e weir.Engine, options LeaseOptions) (*Leased, error) {
 		return nil, err
 	}
 	options.MaxKeys, options.Hold = cmp.Or(options.MaxKeys, defaultLocalKeys), cmp.Or(options.Hold, defaultHold)
-	l := &Leased{below: e, next: e.Do, options: options, seed: maphash.MakeSeed(), began: time.Now(), end: make(chan struct{})}
+	l := &Leased{below: e, next: e.Do, options: options, seed: maphash.MakeSeed(), clock: clockOf(e), end: make(chan struct{})}
+	l.began = l.clock.now()
 	l.guard, _ = weir.Find[*Guarded](e)
 	for i := range l.shards {
 		l.shards[i].all = map[stockKey]*stock{}

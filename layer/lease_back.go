@@ -29,7 +29,7 @@ func (l *Leased) change(s *stock, rule *weir.Rule) {
 func (l *Leased) back(s *stock, now time.Duration) weir.Request {
 	f := factsOf(s.rule)
 	sameWindow := f.limits[0].kind == window && now+returnTime < s.ends
-	n := f.outstanding(s.left, now-s.took+returnTime, sameWindow)
+	n := f.outstanding(s.left, max(now-s.took, 0)+returnTime, sameWindow)
 	l.counts.lost.Add(uint64(s.left - n))
 	s.left, s.block = 0, s.block/2
 	return weir.Request{Rule: s.rule, Key: s.name.key, Colocation: s.name.colocation, Cost: n}
@@ -144,4 +144,4 @@ func (l *Leased) Stats() LeaseStats {
 }
 
 // now returns the time since just before l began, so that 0 is no instant.
-func (l *Leased) now() time.Duration { return time.Since(l.began) + 1 }
+func (l *Leased) now() time.Duration { return l.clock.since(l.began) + 1 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/httplimit/httplimittest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/redislimit"
@@ -49,6 +50,27 @@ func TestTwoWebServersShareALimit(t *testing.T) {
 	if admitted != 6 {
 		t.Errorf("%d of 10 requests were admitted by turns, want 6", admitted)
 	}
+}
+
+// A test that moves the clock of the engine waits for no real time: the layers that New adds go by that clock, too.
+func TestAHandlerOnRedisIsTestedByAClockOfItsOwn(t *testing.T) {
+	server := redistest.Start(t)
+	clock := httplimittest.NewClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	engine, err := redislimit.Open("redis://"+server.Addr, redislimit.Options{Clock: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	limited, err := httplimit.New(httplimit.Options{Guard: patientGuard, Engine: engine, Rules: []httplimit.Rule{{Limit: "hello=60/m"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	clock.Advance(httplimittest.Admits(t, handler, r, 60))
+	httplimittest.Admits(t, handler, r, 1)
+	clock.Advance(time.Minute)
+	httplimittest.Admits(t, handler, r, 60)
 }
 
 // A handler keeps its slot for as long as it runs, and not only for the length of the lease.

@@ -37,7 +37,7 @@ type Options struct {
 	Flights int
 	// Clock returns the time in nanoseconds since the Unix epoch. It is for tests, and for servers on which scripts
 	// may not read the time. The engine reads it once per call and uses whole microseconds. The clocks of all
-	// processes then determine the decisions. Default: the server's clock.
+	// processes then determine the decisions. Layers around the engine go by it as well. Default: the server's clock.
 	Clock func() int64
 	// DenyNewServer protects limits when a server may have lost its memory. It refuses what an unknown server process
 	// would admit until each limit would have refilled from empty. That includes the first minutes or days of a new

@@ -12,6 +12,9 @@ import (
 // Punctual returns true: a call ends with its context or its Within, whatever the server does.
 func (e *Engine) Punctual() bool { return true }
 
+// Clock returns the Clock of the options, by which layers around the engine go as well; nil if that is the server's.
+func (e *Engine) Clock() func() int64 { return e.options.Clock }
+
 // Do makes one call.
 func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error) {
 	ctx, cancel := c.Bound(ctx)
