@@ -31,7 +31,7 @@ func Peer(c Call) string {
 	if !addr.IsValid() {
 		return ""
 	}
-	return front.AddressKey(addr, 64)
+	return front.AddressKey(addr, front.IPv6Prefix)
 }
 
 var plainClient httplimit.Client

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -70,10 +71,8 @@ func NewClient(o ClientOptions) (*Client, error) {
 
 // direct returns a Client that trusts no proxy.
 func direct(logger *slog.Logger) *Client {
-	return &Client{header: forwardedFor, ipv6Prefix: defaultIPv6Prefix, watch: newClientWatch(logger)}
+	return &Client{header: forwardedFor, ipv6Prefix: front.IPv6Prefix, watch: newClientWatch(logger)}
 }
-
-const defaultIPv6Prefix = 64 // the smallest network of one client
 
 // trust adds a proxy.
 func (c *Client) trust(text string) error {
@@ -83,7 +82,7 @@ func (c *Client) trust(text string) error {
 	}
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
-		addr, ok := parseAddress(text)
+		addr, ok := front.ParseAddress(text)
 		if !ok {
 			return optionError("trusted", "%q is not an address, a prefix or \"unix\"", text)
 		}
@@ -108,7 +107,7 @@ func (c *Client) Key(r *http.Request) string {
 	}
 	if key == "" {
 		if addr, ok := c.Addr(r); ok {
-			key = front.AddressKey(addr, cmp.Or(c.ipv6Prefix, defaultIPv6Prefix))
+			key = front.AddressKey(addr, cmp.Or(c.ipv6Prefix, front.IPv6Prefix))
 		}
 	}
 	if c.watch != nil && c.watch.looks() {
@@ -124,7 +123,8 @@ func plainIPv4(remote string) string {
 	if colon < 0 || colon > len("255.255.255.255") {
 		return ""
 	}
-	if addr, err := netip.ParseAddr(remote[:colon]); err != nil || !addr.Is4() || !isNumber(remote[colon+1:]) {
+	addr, err := netip.ParseAddr(remote[:colon])
+	if _, badPort := strconv.ParseUint(remote[colon+1:], 10, 16); err != nil || badPort != nil || !addr.Is4() {
 		return ""
 	}
 	return remote[:colon]
@@ -135,12 +135,12 @@ func plainIPv4(remote string) string {
 // address that is not trusted. An entry that is not an address stops it too: the request then counts for the proxy
 // that let it through.
 func (c *Client) Addr(r *http.Request) (addr netip.Addr, ok bool) {
-	addr, ok = parseAddress(r.RemoteAddr)
+	addr, ok = front.ParseAddress(r.RemoteAddr)
 	if !c.trusts(addr, ok) {
 		return addr, ok
 	}
 	for hop := range hops(r.Header, c.header) {
-		next, isAddress := parseAddress(hop)
+		next, isAddress := front.ParseAddress(hop)
 		if !isAddress {
 			break
 		}
@@ -153,7 +153,7 @@ func (c *Client) Addr(r *http.Request) (addr netip.Addr, ok bool) {
 }
 
 // Trusts reports whether a request comes straight from a trusted proxy, whose header fields can be believed.
-func (c *Client) Trusts(r *http.Request) bool { return c.trusts(parseAddress(r.RemoteAddr)) }
+func (c *Client) Trusts(r *http.Request) bool { return c.trusts(front.ParseAddress(r.RemoteAddr)) }
 
 func (c *Client) trusts(addr netip.Addr, ok bool) bool {
 	if !ok {
@@ -186,7 +186,7 @@ func (w *clientWatch) look(c *Client, r *http.Request, key string) {
 		}
 		return
 	}
-	if peer, ok := parseAddress(r.RemoteAddr); !c.trusts(peer, ok) {
+	if peer, ok := front.ParseAddress(r.RemoteAddr); !c.trusts(peer, ok) {
 		return
 	}
 	if len(r.Header[c.header]) == 0 {
@@ -195,7 +195,7 @@ func (w *clientWatch) look(c *Client, r *http.Request, key string) {
 	}
 	seen := false
 	for hop := range hops(r.Header, c.header) {
-		addr, ok := parseAddress(hop)
+		addr, ok := front.ParseAddress(hop)
 		if seen = ok; !ok || !c.trusts(addr, true) {
 			break
 		}

@@ -8,22 +8,22 @@ import (
 //
 //	ip ident user [17/May/2015:10:05:03 +0000] "GET /a?b HTTP/1.1" 200 5 "referer" "agent"
 //
-// A line must have the client and the time. From a line that is cut short, combined reads the fields before the cut.
+// A line must have the time, and a client if a field before the time is wanted. From a line that is cut short, combined
+// reads the fields before the cut.
 type combined struct {
-	values [partAgent + 1][]byte // by part, as in the line; nil if unreadable
+	values [partAgent + 1][]byte // by part, as in the line, except that ip is the key of the client; nil if unreadable
+	client []byte
 }
 
-// parse reads the time, and the values up to the part last.
-func (c *combined) parse(line []byte, last part) (t int64, why string) {
+// parse reads the time, and the values from the part first to the part last.
+func (c *combined) parse(line []byte, first, last part) (t int64, why string) {
 	t, open, end, why := c.findTime(line)
+	if why == "" && first <= partUser {
+		why = c.head(line[:open])
+	}
 	if why != "" {
 		return 0, why
 	}
-	head := bytes.TrimRight(line[:open], " ")
-	if len(head) == 0 || len(head) == open {
-		return 0, whyNoClient
-	}
-	c.head(head)
 	if last > partUser {
 		clear(c.values[partMethod:])
 		c.tail(line[end:], last)
@@ -48,20 +48,29 @@ func (c *combined) findTime(line []byte) (t int64, open, end int, why string) {
 	}
 }
 
-// head reads the fields before the time.
-func (c *combined) head(head []byte) {
-	first, rest := word(head)
+// head reads the fields before the time. A line with anything else before the client is not understood, and neither is
+// one with a second address, because one of the two may be that of a proxy or of the machine that wrote the log.
+func (c *combined) head(head []byte) (why string) {
+	if !bytes.HasSuffix(head, []byte(" ")) {
+		return whyNoClient
+	}
 	c.values[partHost], c.values[partUser] = nil, nil
-	if bytes.IndexByte(rest, ' ') != bytes.LastIndexByte(rest, ' ') && !isAddress(first) {
-		if second, others := word(rest); isAddress(second) {
-			c.values[partHost] = withoutPort(first)
-			first, rest = second, others
-		}
+	client, rest := word(head)
+	if isHostName(client) {
+		c.values[partHost] = withoutPort(client)
+		client, rest = word(rest)
 	}
-	c.values[partIP] = first
-	if i := bytes.IndexByte(rest, ' '); i >= 0 {
-		c.values[partUser] = rest[i+1:]
+	switch c.client, why = appendClient(c.client[:0], client); {
+	case why == whyNotClient:
+		return whyNoClient
+	case why == "" && namesAddress(rest):
+		why = whyClients
 	}
+	c.values[partIP] = c.client
+	if _, user := word(bytes.Trim(rest, " ")); len(user) > 0 {
+		c.values[partUser] = bytes.TrimLeft(user, " ")
+	}
+	return why
 }
 
 // tail reads the fields after the time. It stops at the first incomplete value and after the part last.
@@ -184,24 +193,6 @@ var none = []byte{}
 
 func isStatus(b []byte) bool {
 	return len(b) == 3 && isDigit(b[0]) && isDigit(b[1]) && isDigit(b[2])
-}
-
-// isAddress distinguishes an IP address from a host name by its characters alone.
-func isAddress(b []byte) bool {
-	dots, colons, hex := 0, 0, false
-	for _, c := range b {
-		switch {
-		case c == '.':
-			dots++
-		case c == ':':
-			colons++
-		case c >= 'a' && c <= 'f', c >= 'A' && c <= 'F':
-			hex = true
-		case !isDigit(c):
-			return false
-		}
-	}
-	return colons >= 2 || colons == 0 && dots == 3 && !hex
 }
 
 func withoutPort(host []byte) []byte {

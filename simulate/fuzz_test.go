@@ -3,11 +3,15 @@ package simulate
 import (
 	"bytes"
 	"encoding/json"
+	"net/netip"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/weirflow/weir/front"
 )
 
 // FuzzParseLine compares the parser with slow and simple ones wherever those understand the line. For other lines it
@@ -22,6 +26,9 @@ func FuzzParseLine(f *testing.F) {
 			at, key, why := parser.parse(line, false)
 			if (why == "") != (key != nil) {
 				t.Fatalf("key %s of %q: got key %q and reason %q", name, line, key, why)
+			}
+			if _, err := netip.ParseAddr(strings.TrimSuffix(string(key), "/64")); name == "ip" && why == "" && err != nil {
+				t.Fatalf("%q: got client %q, want an address or a network", line, key)
 			}
 			want, wantAt, ok := slowCombined(line, name)
 			if ok && (why != "" || string(key) != want || at != wantAt) {
@@ -49,8 +56,15 @@ func slowCombined(line []byte, name string) (key string, at int64, ok bool) {
 		return "", 0, false
 	}
 	group, ok := slowFields[name]
-	if name == "uri" {
+	switch name {
+	case "uri":
 		return m[6] + m[7], moment.UnixNano(), true
+	case "ip", "user":
+		client, err := netip.ParseAddr(m[1])
+		if err != nil || strings.ContainsAny(m[2]+m[3], ".:,") { // which may be a further address
+			return "", 0, false
+		}
+		m[1] = front.AddressKey(client, 64)
 	}
 	return m[group], moment.UnixNano(), ok
 }

@@ -11,7 +11,8 @@ import (
 //
 // Every format has these fields: ip, method, path (without the query), query, uri (path and query), status, user,
 // referer, agent, host. Any other name is a field of JSON lines. A path with dots names a nested field:
-// request.headers.Host.0. In a key of several fields, a value is quoted if it is empty or contains a space, so the
+// request.headers.Host.0. The ip is the key that every front gives a client: an IPv4 address, or the network of an IPv6
+// address. In a key of several fields, a value is quoted if it is empty or contains a space, so the
 // values stay distinct.
 type Key struct {
 	fields []field
@@ -98,14 +99,18 @@ var targets = []place{
 	{"request", request},
 }
 
+// clientNames are the fields that hold the address of the client.
+var clientNames = []string{
+	"ip", "remote_addr", "remote_ip", "client_ip", "clientip", "request.client_ip", "request.remote_ip", "ClientHost",
+}
+
 // knownFields are the fields that every format has, with all their names.
 var knownFields = []struct {
 	part   part
 	names  []string
 	places []place
 }{
-	{partIP, []string{"ip", "remote_addr", "remote_ip", "client_ip"}, plainly(
-		"ip", "remote_addr", "remote_ip", "client_ip", "clientip", "request.client_ip", "request.remote_ip", "ClientHost")},
+	{partIP, clientNames, plainly(clientNames...)},
 	{partUser, []string{"user", "remote_user"}, plainly("user", "remote_user", "user_id", "ClientUsername")},
 	{partMethod, []string{"method", "request_method"}, append(
 		plainly("method", "request_method", "request.method", "RequestMethod"), place{"request", request})},

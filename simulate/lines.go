@@ -73,16 +73,18 @@ func trimEnd(line []byte) []byte {
 // The reasons to reject a line. There are few of them, so that the report can count each. Each completes "the line
 // …".
 const (
-	whyBlank    = "is blank"
-	whyLong     = "is longer than 1 MiB"
-	whyNoTime   = "has no time"
-	whyBadTime  = "has a time that cannot be read"
-	whyRange    = "has a time outside the years 1678 to 2261"
-	whyNotJSON  = "is not valid JSON"
-	whyLongKey  = "has a key longer than 4096 bytes"
-	whyNoField  = "has no %s, or one cut short"
-	whyNoClient = "does not begin with a client"
-	whyNoCost   = "has no cost that is a whole number up to 1,000,000,000"
+	whyBlank     = "is blank"
+	whyNotClient = "has a client that is not an address"
+	whyClients   = "names several addresses, and any may be that of the client"
+	whyLong      = "is longer than 1 MiB"
+	whyNoTime    = "has no time"
+	whyBadTime   = "has a time that cannot be read"
+	whyRange     = "has a time outside the years 1678 to 2261"
+	whyNotJSON   = "is not valid JSON"
+	whyLongKey   = "has a key longer than 4096 bytes"
+	whyNoField   = "has no %s, or one cut short"
+	whyNoClient  = "does not begin with the address of a client"
+	whyNoCost    = "has no cost that is a whole number up to 1,000,000,000"
 )
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir/simulate"
 )
 
-const oneLine = `{"ts":1,"ip":"a"}`
+const oneLine = `{"ts":1,"ip":"10.0.0.1"}`
 
 func TestEveryLineIsCounted(t *testing.T) {
 	const longest = 1 << 20

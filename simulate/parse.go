@@ -11,13 +11,15 @@ import (
 // parser reads the time and the key of a line in any format. It allocates nothing for usual lines.
 type parser struct {
 	fields   []field
-	last     part     // the last field that the key needs of a combined line
+	first    part     // the first field that the key needs of a combined line
+	last     part     // the last one
 	missing  []string // per field: the reason to reject a line without it
 	combined combined
 	json     jsonLine
 	timeAt   []int   // the slots of the JSON fields that may hold the time
 	fieldAt  [][]int // for each field, the slots of its places
 	key      []byte
+	client   []byte // of a JSON line
 
 	costAt []int // the slot of the JSON field that holds the cost; empty: each cost is 1
 	isJSON bool  // the last line
@@ -27,12 +29,12 @@ type parser struct {
 var timeNames = []string{"timestamp", "@timestamp", "time_iso8601", "time_local", "msec", "ts", "time"}
 
 func newParser(key Key) parser {
-	p := parser{fields: key.fields}
+	p := parser{fields: key.fields, first: partAgent}
 	for _, name := range timeNames {
 		p.timeAt = append(p.timeAt, p.json.want(name))
 	}
 	for _, f := range key.fields {
-		p.last = max(p.last, f.part)
+		p.first, p.last = min(p.first, f.part), max(p.last, f.part)
 		p.missing = append(p.missing, fmt.Sprintf(whyNoField, f.name))
 		var slots []int
 		for _, place := range f.places {
@@ -66,7 +68,7 @@ func (p *parser) parse(line []byte, long bool) (t int64, key []byte, why string)
 }
 
 func (p *parser) parseCombined(line []byte) (t int64, key []byte, why string) {
-	t, why = p.combined.parse(line, p.last)
+	t, why = p.combined.parse(line, p.first, p.last)
 	if why != "" {
 		return 0, nil, why
 	}
@@ -90,10 +92,9 @@ func (p *parser) parseJSON(line []byte) (t int64, key []byte, why string) {
 	t, why = p.jsonTime()
 	p.key = p.key[:0]
 	for i := 0; i < len(p.fields) && why == ""; i++ {
-		value := p.jsonField(i)
-		switch {
-		case value == nil:
-			why = p.missing[i]
+		var value []byte
+		switch value, why = p.jsonField(i); {
+		case why != "":
 		case len(p.fields) == 1:
 			return t, value, ""
 		default:
@@ -128,18 +129,24 @@ func (p *parser) jsonTime() (t int64, why string) {
 	return 0, why
 }
 
-func (p *parser) jsonField(i int) []byte {
+// jsonField returns the first value of a field. The first client decides, even one that is not an address: further ones
+// may be those of proxies.
+func (p *parser) jsonField(i int) (value []byte, why string) {
 	f := &p.fields[i]
 	for j, slot := range p.fieldAt[i] {
-		value := p.json.values[slot]
-		if value == nil {
-			continue
+		if value = p.json.values[slot]; value != nil {
+			value = f.part.from(value, f.places[j].kind)
 		}
-		if value = f.part.from(value, f.places[j].kind); value != nil {
-			return value
+		switch {
+		case value == nil:
+		case f.part == partIP:
+			p.client, why = appendClient(p.client[:0], value)
+			return p.client, why
+		default:
+			return value, ""
 		}
 	}
-	return nil
+	return nil, p.missing[i]
 }
 
 // join adds a value to a key of several values. It quotes a value that is empty or contains a space or an

@@ -98,16 +98,16 @@ func TestSeveralLogsAreOneStream(t *testing.T) {
 }
 
 func TestALeakyBucketAdmitsWithDelay(t *testing.T) {
-	log := repeat(`{"ts":100,"ip":"a"}`, 5)
-	got := replay(t, "ip", simulate.Options{}, log, "leaky bucket 1/s queue 2").Limits[0]
+	log := repeat(`{"ts":100,"who":"a"}`, 5)
+	got := replay(t, "who", simulate.Options{}, log, "leaky bucket 1/s queue 2").Limits[0]
 	if got.Admitted != 3 || got.Denied != 2 || got.Delayed != 2 {
 		t.Errorf("five at once: got %d admitted, %d denied, %d delayed, want 3, 2, 2", got.Admitted, got.Denied, got.Delayed)
 	}
 }
 
 func TestLimitsJoinedByAndHoldTogether(t *testing.T) {
-	log := append(repeat(`{"ts":100,"ip":"a"}`, 4), repeat(`{"ts":110,"ip":"a"}`, 4)...)
-	report := replay(t, "ip", simulate.Options{}, log, "token bucket 1/s burst 3", "fixed window 5/h", "token bucket 1/s burst 3 and fixed window 5/h")
+	log := append(repeat(`{"ts":100,"who":"a"}`, 4), repeat(`{"ts":110,"who":"a"}`, 4)...)
+	report := replay(t, "who", simulate.Options{}, log, "token bucket 1/s burst 3", "fixed window 5/h", "token bucket 1/s burst 3 and fixed window 5/h")
 	var admitted []int64
 	for _, l := range report.Limits {
 		admitted = append(admitted, l.Admitted)
@@ -119,9 +119,9 @@ func TestLimitsJoinedByAndHoldTogether(t *testing.T) {
 
 func TestTheWorstComeFirst(t *testing.T) {
 	log := slices.Concat(
-		repeat(`{"ts":0,"ip":"c"}`, 3), repeat(`{"ts":60,"ip":"b"}`, 4), repeat(`{"ts":-0.5,"ip":"a"}`, 3), repeat(`{"ts":60,"ip":"idle"}`, 1),
-		repeat(`{"ts":0,"ip":"\ud83d\ude00"}`, 2))
-	report := replay(t, "ip", simulate.Options{Top: 3}, log, "fixed window 1/h")
+		repeat(`{"ts":0,"who":"c"}`, 3), repeat(`{"ts":60,"who":"b"}`, 4), repeat(`{"ts":-0.5,"who":"a"}`, 3), repeat(`{"ts":60,"who":"idle"}`, 1),
+		repeat(`{"ts":0,"who":"\ud83d\ude00"}`, 2))
+	report := replay(t, "who", simulate.Options{Top: 3}, log, "fixed window 1/h")
 	want := `{"lines":13,"unparsed":0,"keys":5,"limits":[{"limit":"fixed window 1/h","admitted":5,"denied":8,"keys_denied":4,` +
 		`"worst_keys":[{"key":"b","admitted":1,"denied":3},{"key":"a","admitted":1,"denied":2},{"key":"c","admitted":1,"denied":2}],` +
 		`"worst_minutes":[{"minute":"1970-01-01T00:00:00Z","admitted":2,"denied":3},{"minute":"1970-01-01T00:01:00Z","admitted":2,"denied":3},` +

@@ -33,9 +33,9 @@ func skewedLog(t *testing.T, lines int) *Traffic {
 		if random.IntN(3) == 0 {
 			second = 3600*random.IntN(4) + random.IntN(20) // bursts
 		}
-		fmt.Fprintf(&log, `{"ts":%d,"ip":"%d"}`+"\n", 1_500_000_000+second, zipf.Uint64())
+		fmt.Fprintf(&log, `{"ts":%d,"who":"%d"}`+"\n", 1_500_000_000+second, zipf.Uint64())
 	}
-	traffic := NewTraffic(mustKey(t, "ip"))
+	traffic := NewTraffic(mustKey(t, "who"))
 	if err := traffic.ReadLog("log", &log); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestTargetsThatNeedNoLimitOrNone(t *testing.T) {
 		t.Errorf("an empty log: %+v, %v, want no suggestion", got, err)
 	}
 	one := NewTraffic(mustKey(t, "ip"))
-	if err := one.ReadLog("log", strings.NewReader(`{"ts":1,"ip":"a"}`)); err != nil {
+	if err := one.ReadLog("log", strings.NewReader(`{"ts":1,"ip":"10.0.0.1"}`)); err != nil {
 		t.Fatal(err)
 	}
 	for _, target := range []string{"refuse 1%", "spare 99%", "protect 5/s"} {
@@ -245,9 +245,9 @@ func BenchmarkSuggest(b *testing.B) {
 	zipf := rand.NewZipf(random, 1.1, 10, 9999)
 	var log bytes.Buffer
 	for n := range 1_000_000 {
-		fmt.Fprintf(&log, `{"ts":%d,"ip":"%d"}`+"\n", 1_500_000_000+n/100+random.IntN(60), zipf.Uint64())
+		fmt.Fprintf(&log, `{"ts":%d,"who":"%d"}`+"\n", 1_500_000_000+n/100+random.IntN(60), zipf.Uint64())
 	}
-	key, err := ParseKey("ip")
+	key, err := ParseKey("who")
 	if err != nil {
 		b.Fatal(err)
 	}

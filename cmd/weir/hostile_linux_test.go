@@ -35,8 +35,9 @@ func hostileLog(random *rand.Rand) string {
 	pick := func(from []string) string { return from[random.IntN(len(from))] }
 	times := []string{pick(hostileTimes), pick(hostileTimes), pick(hostileTimes)}
 	keys := []string{"a", "", `\u001b[31m\u0007\r\n`, strings.Repeat("k", 1+random.IntN(5000)), "größer 鍵", `\ud800`}
+	addresses := []string{"10.0.0.1", "[2001:db8::1%eth0]:1", "::ffff:10.0.0.1", "10.0.0.1, 10.0.0.2", "", "10.0.0.1:", "unix:", `\u0000`, strings.Repeat("1", 5000)}
 	for range []int{0, 1, 2, 3, 30}[random.IntN(5)] {
-		fmt.Fprintf(&b, `{"time":%s,"ip":"%s","cost":%s}`, pick(times), pick(keys), pick([]string{"0", "1", "1000000000", "1000000001", "-1", "1.5", "7"}))
+		fmt.Fprintf(&b, `{"time":%s,"ip":"%s","who":"%s","cost":%s}`, pick(times), pick(addresses), pick(keys), pick([]string{"0", "1", "1000000000", "1000000001", "-1", "1.5", "7"}))
 		b.WriteString(pick([]string{"\n", "\r\n", "\n\n", "\n{\n"}))
 	}
 	return b.String()
@@ -45,15 +46,16 @@ func hostileLog(random *rand.Rand) string {
 // hostileCommand returns one of the commands that try limits, over the log hostile.log.
 func hostileCommand(random *rand.Rand) []string {
 	limit := func() string { return hostileLimits[random.IntN(len(hostileLimits))] }
+	key := []string{"ip", "who"}[random.IntN(2)]
 	args := [][]string{
 		{"check", limit(), "--plot", "terminal"},
 		{"check", limit(), "--plot", "plot.svg"},
-		{"replay", "--limit", limit(), "hostile.log"},
-		{"replay", "--limit", limit(), "--limit", limit(), "--cost", "cost", "--plot", "plot.svg", "hostile.log"},
-		{"replay", "--suggest", []string{"refuse 0.0001%", "refuse 100%", "spare 100%", "protect 1/366d", "protect 1000000000/s"}[random.IntN(5)], "--cost", "cost", "hostile.log"},
-		{"simulate", "--traffic", "log hostile.log", "--limit", limit(), "--per-client"},
-		{"simulate", "--traffic", "log hostile.log speed 0.001", "--limit", limit(), "--wait", "8784h", "--plot", "plot.svg"},
-		{"simulate", "--traffic", "log hostile.log retry obeying jitter 366d", "--limit", limit(), "--server", "1/366d", "--processes", "7", "--lose", "1ns"},
+		{"replay", "--limit", limit(), "--key", key, "hostile.log"},
+		{"replay", "--limit", limit(), "--limit", limit(), "--cost", "cost", "--plot", "plot.svg", "--key", key, "hostile.log"},
+		{"replay", "--suggest", []string{"refuse 0.0001%", "refuse 100%", "spare 100%", "protect 1/366d", "protect 1000000000/s"}[random.IntN(5)], "--cost", "cost", "--key", key, "hostile.log"},
+		{"simulate", "--traffic", "log hostile.log", "--key", key, "--limit", limit(), "--per-client"},
+		{"simulate", "--traffic", "log hostile.log speed 0.001", "--key", key, "--limit", limit(), "--wait", "8784h", "--plot", "plot.svg"},
+		{"simulate", "--traffic", "log hostile.log retry obeying jitter 366d", "--key", key, "--limit", limit(), "--server", "1/366d", "--processes", "7", "--lose", "1ns"},
 		{"simulate", "--traffic", "storm 9 at 0s cost 1000000000", "--for", []string{"1ns", "1s", "8784h"}[random.IntN(3)], "--limit", limit(), "--wait", "1h"},
 	}
 	return args[random.IntN(len(args))]

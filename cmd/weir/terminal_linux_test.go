@@ -71,7 +71,7 @@ func terminalLogs(t *testing.T) (instant, span, real string) {
 			t.Fatal(err)
 		}
 	}
-	line := func(at, key string) string { return `{"time":"` + at + `","ip":"` + key + `"}` + "\n" }
+	line := func(at, key string) string { return `{"time":"` + at + `","ip":"10.0.0.1","who":"` + key + `"}` + "\n" }
 	write(instant, strings.Repeat(line("2000-10-10T13:55:36Z", "a"), 3))
 	last := line("2261-12-31T00:00:00Z", `\u001b[31mred\u0007\r\n`)
 	write(span, line("1678-01-02T00:00:00Z", "a")+last+last)
@@ -86,11 +86,11 @@ func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 	instant, span, real := terminalLogs(t)
 	commands := [][]string{
 		{"replay", "--limit", "1/s", instant},
-		{"replay", "--limit", "fixed window 1/1d and token bucket 1/s burst 10", "--limit", "leaky bucket 1/s queue 9", "--top", "3", span},
-		{"replay", "--suggest", "refuse 1%", span},
+		{"replay", "--limit", "fixed window 1/1d and token bucket 1/s burst 10", "--limit", "leaky bucket 1/s queue 9", "--top", "3", "--key", "who", span},
+		{"replay", "--suggest", "refuse 1%", "--key", "who", span},
 		{"simulate"},
 		{"simulate", "--traffic", "constant 1/s", "--limit", "1/s", "--for", "1ns"},
-		{"simulate", "--traffic", "log " + span, "--per-client", "--limit", "1/s"},
+		{"simulate", "--traffic", "log " + span, "--key", "who", "--per-client", "--limit", "1/s"},
 		{"simulate", "--traffic", "poisson 50/s from 9 clients cost 1 to 3 retry every 1s", "--server", "60/s", "--limit", "token bucket 10/s burst 20 and fixed window 1000/1d"},
 		{"check", "token bucket 5/s burst 10 and fixed window 1000/1d", "--plot", "terminal"},
 	}

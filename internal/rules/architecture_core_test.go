@@ -110,7 +110,10 @@ var coreRules = map[string]packageRule{
 		testImports: reasons{"limittest": "the engine of the example passes the suite", "pace": "queues wait in the lines of a store"},
 	},
 	"simulate": {
-		imports: reasons{".": "replay and driver ask the same engine and limits as production does"},
+		imports: reasons{
+			".":     "replay and driver ask the same engine and limits as production does",
+			"front": "a client of a log has the key that it has for every front",
+		},
 	},
 	"internal/rules": {
 		testImports: reasons{".": "limits in documents are parsed, and codes have names"},

@@ -360,6 +360,7 @@ var programRules = map[string]packageRule{
 	"cmd/weir/internal/rules": {
 		imports: reasons{
 			".":                                "limits, requests, and the engine of tests of rules",
+			"front":                            "an address has the key that it has for every front",
 			"layer":                            "rules name the answer while the engine fails",
 			"cmd/weir/internal/cli":            "problems are printed in the words of other errors",
 			"github.com/goccy/go-yaml":         "files are YAML",

@@ -34,8 +34,9 @@ are one stream. The order of the lines does not matter.
 
 A key consists of one field or several: ip, method, path (without the query),
 query, uri, status, user, referer, agent, host. In JSON lines any other field
-works too; dots name a nested field. Replay counts lines without a readable time
-or key as unparsed, and shows the first of them.`,
+works too; dots name a nested field. The ip of an IPv6 address is its /64, as in
+the daemon. Replay counts lines without a readable time or key as unparsed, with
+the reason, and shows the first of them.`,
 		Example: `  weir replay --limit 'token bucket 1/s burst 10' access.log
   weir replay --limit 'token bucket 1/s burst 10' --limit 'sliding window 60/1m' access.log.1.gz access.log
   weir replay --key ip,path --limit 'token bucket 1/s burst 5 and fixed window 1000/1d' access.log
@@ -87,7 +88,7 @@ func (o *options) run(files []string, in io.Reader, out, errs io.Writer) error {
 		return cli.Fail(err, "this is a bug in weir: please report it with the limit text")
 	}
 	if o.suggest != "" {
-		err = o.writeSuggestions(traffic, key, out, progress)
+		err = o.writeSuggestions(traffic, key, report, out, progress)
 	} else {
 		progress.Stop()
 		err = o.print(out, key, files, report)
@@ -130,7 +131,8 @@ func printUnparsed(errs io.Writer, traffic *simulate.Traffic, report simulate.Re
 		return cli.Fail(errors.New("replay: the input is empty"), "name a log, or pipe one in: weir replay --limit 60/m access.log")
 	case report.Unparsed == report.Lines:
 		return cli.Fail(fmt.Errorf("replay: none of %s could be read", cli.Plural(report.Lines, "line")),
-			"a line needs a time and the fields of --key, in the combined or common format or as JSON")
+			"a line needs a time and the fields of --key, in the combined or common format or as JSON",
+			"cut off what a collector wrote in front of the lines: sed 's/^[^|]*| //' access.log | weir replay …")
 	}
 	return nil
 }

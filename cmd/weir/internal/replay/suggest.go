@@ -12,7 +12,7 @@ import (
 )
 
 // writeSuggestions searches the traffic and writes what it finds.
-func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, out io.Writer, progress *cli.Progress) error {
+func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, report simulate.Report, out io.Writer, progress *cli.Progress) error {
 	found, err := traffic.Suggest(o.target, progress.Stage("searching"))
 	progress.Stop()
 	if err != nil {
@@ -25,6 +25,9 @@ func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, 
 	return o.Write(out, found, drawn, func(s screen.Screen, drawn string) string {
 		if drawn != "" {
 			drawn += "\n"
+		}
+		if report.Unparsed > 0 {
+			drawn += s.Table(reasonTable(report)) + "\n"
 		}
 		return drawn + suggestionTable(o.target, key, found, s)
 	})

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"path"
 	"strings"
+
+	"github.com/weirflow/weir/front"
 )
 
 // Source is what a front knows of a request: attributes by their names in files, as the request has them. The name of
@@ -88,7 +90,7 @@ func normal(f family, text string) value {
 	return value{text: text, key: text, present: true}
 }
 
-// addressValue reads an address. IPv6 addresses of one /64 network belong to one subscriber, so they share a key.
+// addressValue reads an address. Its key is that of every front.
 func addressValue(text string) value {
 	address, err := netip.ParseAddr(strings.TrimSpace(text))
 	if err != nil {
@@ -97,8 +99,7 @@ func addressValue(text string) value {
 	address = address.Unmap().WithZone("")
 	v := value{text: text, key: text, address: address, present: true}
 	if address.Is6() {
-		network, _ := address.Prefix(64)
-		v.key = network.String()
+		v.key = front.AddressKey(address, front.IPv6Prefix)
 	} else if ip := address.AppendTo(make([]byte, 0, 16)); string(ip) != text { // not an allocation for each address
 		v.key = string(ip)
 	}
@@ -231,7 +232,7 @@ func hexDigit(c byte) (digit byte, ok bool) {
 
 // normalKey returns the key of a value, for the limits of single keys.
 func normalKey(f family, text string) string {
-	if network, err := netip.ParsePrefix(text); f == asAddress && err == nil && network.Bits() == 64 {
+	if network, err := netip.ParsePrefix(text); f == asAddress && err == nil && network.Bits() == front.IPv6Prefix {
 		return network.Masked().String()
 	}
 	return normal(f, text).key
