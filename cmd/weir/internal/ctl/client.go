@@ -24,6 +24,8 @@ import (
 type Client struct {
 	Address   string // of --admin; empty for the socket of this user's only daemon
 	TokenFile string
+	CA        string // file of the authorities that it trusts; empty for those of the system
+	Cert, Key string // files of the certificate that it shows
 }
 
 // AddFlags adds the flags that say which daemon to ask.
@@ -31,6 +33,9 @@ func (c *Client) AddFlags(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&c.Address, "admin", "", "ask the daemon whose admin port is at `ADDR`: unix:PATH, HOST:PORT or a URL (default the socket of this user's daemon)")
 	flags.StringVar(&c.TokenFile, "token-file", "", "show the bearer token in `FILE`")
+	flags.StringVar(&c.CA, "ca", "", "trust a daemon whose certificate one in `FILE` has signed, and no other")
+	flags.StringVar(&c.Cert, "cert", "", "show the certificate in `FILE`")
+	flags.StringVar(&c.Key, "key", "", "the key of --cert is in `FILE`")
 	cli.Offer(cmd, "admin", "unix:weir.sock")
 }
 
@@ -66,7 +71,7 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	}
 	response, err := client.Do(r)
 	if err != nil {
-		return cli.Fail(fmt.Errorf("the daemon does not answer: %w", unwrapURL(err)), "weir serve prints the address of its admin port; --admin names it")
+		return unanswered(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	return read(response, into)
@@ -103,18 +108,15 @@ func (c *Client) reach() (*http.Client, string, error) {
 		address = "unix:" + path
 	}
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		if c.encrypts() {
+			return nil, "", cli.Misusef("leave the certificates out, or name a port: --admin https://HOST:PORT", "--admin %s with --ca, --cert or --key: a socket is not encrypted", cli.Printable(address))
+		}
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
 		}
 		return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}, "http://localhost", nil
 	}
-	if !strings.Contains(address, "://") {
-		address = "http://" + address
-	}
-	if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, "", cli.Misusef("an address is unix:PATH, HOST:PORT or https://HOST:PORT", "--admin %s: not an address", cli.Printable(c.Address))
-	}
-	return &http.Client{}, strings.TrimSuffix(address, "/"), nil
+	return c.reachTCP(address)
 }
 
 // unwrapURL returns the cause of an error of net/http without the URL, which nobody has typed.

@@ -76,7 +76,7 @@ func TestADaemonFollowsItsFiles(t *testing.T) {
 			}
 			body, _ := io.ReadAll(response.Body)
 			response.Body.Close()
-			ready := getText(t, admin, "http://weir/readyz")
+			ready := getText(t, admin, "http://localhost/readyz")
 			if strings.Contains(string(body), c.deny) && strings.Contains(ready, c.ready) {
 				break
 			}

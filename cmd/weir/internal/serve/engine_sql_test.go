@@ -139,7 +139,7 @@ func block(t *testing.T, admin, key string) {
 	t.Helper()
 	client := socketClient(t, admin)
 	body := fmt.Sprintf(`{"key":%q,"limit":"deny all","until":%q}`, key, time.Now().Add(time.Hour).Format(time.RFC3339))
-	response, err := client.Post("http://weir/v1/admin/override", "application/json", strings.NewReader(body))
+	response, err := client.Post("http://localhost/v1/admin/override", "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

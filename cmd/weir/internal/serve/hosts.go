@@ -16,9 +16,10 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
 
-// hosts are the names and addresses that requests to a loopback listener may name, in addition to those of loopback.
-// A web page can make its own name resolve to 127.0.0.1 (DNS rebinding), and the browser then treats the listener as
-// the page's own origin. Its requests still carry the page's name as the Host.
+// hosts are the names and addresses that requests to a loopback listener or a socket may name, in addition to those of
+// loopback. A web page can make its own name resolve to 127.0.0.1 (DNS rebinding), where the daemon listens or a tunnel to
+// its socket begins, and the browser then treats that as the page's own origin. Its requests still carry the page's name
+// as the Host.
 type hosts map[string]bool
 
 // parseHosts reads the values of --host. It adds the host of --http if that is a name.
@@ -32,7 +33,9 @@ func parseHosts(names []string, listen string) (hosts, error) {
 		}
 		served[host] = true
 	}
-	served[plainHost(listen)] = true
+	if !strings.HasPrefix(listen, unixPrefix) {
+		served[plainHost(listen)] = true
+	}
 	return served, nil
 }
 
@@ -58,9 +61,9 @@ func plainHost(host string) string {
 }
 
 // at returns the filter of a listener, or nil to answer all requests. Where other machines can connect, the program
-// cannot know the names that they use, and a unix socket has no name.
+// cannot know the names that they use.
 func (h hosts) at(address net.Addr) func(host string) bool {
-	if tcp, ok := address.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+	if local(address) {
 		return h.serves
 	}
 	return nil
@@ -82,7 +85,7 @@ func announce(out io.Writer, log *slog.Logger, address net.Addr, ports *portOpti
 		where, base = "https://"+reachable(address), "https://"+reachable(address)
 	}
 	if address.Network() == "unix" {
-		where, base, curl = place(address), "http://weir", "curl --unix-socket "+address.String()+" -d "
+		where, base, curl = place(address), "http://localhost", "curl --unix-socket "+address.String()+" -d "
 	}
 	if ports.files.Tokens != "" {
 		curl = strings.Replace(curl, "curl", "curl -H 'Authorization: Bearer TOKEN'", 1)

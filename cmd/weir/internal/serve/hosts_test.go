@@ -52,7 +52,10 @@ func TestHostsThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-func TestOnlyLoopbackListenersAskForTheHost(t *testing.T) {
+func TestLoopbackListenersAndSocketsAskForTheHost(t *testing.T) {
+	if serves := (hosts{}).at(&net.UnixAddr{Name: "weir.sock", Net: "unix"}); serves == nil || serves("evil.example") || !serves("localhost") {
+		t.Error("a socket answers every host, or not localhost")
+	}
 	for address, asks := range map[string]bool{"127.0.0.1:80": true, "127.0.1.1:80": true, "[::1]:80": true, "0.0.0.0:80": false, "[::]:80": false, "192.0.2.1:80": false} {
 		tcp, err := net.ResolveTCPAddr("tcp", address)
 		if err != nil {

@@ -248,7 +248,7 @@ func (o *portOptions) door(named hosts, at net.Addr) *door.Port {
 // adminDoor lets the owner of the socket do everything.
 func (o *portOptions) adminDoor(named hosts, at net.Addr) *door.Port {
 	if at.Network() == "unix" {
-		return &door.Port{Open: door.Anyone("admin socket", door.All)}
+		return &door.Port{Open: door.Anyone("admin socket", door.All), Hosts: named.at(at)}
 	}
 	return &door.Port{Keys: o.keys, Hosts: named.at(at)}
 }

@@ -146,7 +146,7 @@ func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 		checkMetrics(t, text)
 		scraped += text
 		socket := socketClient(t, d.admin)
-		if got := fetchText(t, socket, "http://weir/v1/top?rule=login&by=refused"); got != `{"keys":[{"rule":"login","key":"203.0.113.7","count":2,"overcount":0}]}`+"\n" {
+		if got := fetchText(t, socket, "http://localhost/v1/top?rule=login&by=refused"); got != `{"keys":[{"rule":"login","key":"203.0.113.7","count":2,"overcount":0}]}`+"\n" {
 			t.Errorf("%s: the most refused keys are %s", engine, got)
 		}
 		d.write(t, strings.ReplaceAll(seenRules, "name: login", "name: signin"))

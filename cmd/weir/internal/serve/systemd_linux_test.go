@@ -174,7 +174,7 @@ func TestAnInheritedAdminSocketIsNotOpenToAll(t *testing.T) {
 			}
 			continue
 		}
-		if got := getText(t, socketClient(t, on.Addr().String()), "http://weir/readyz"); !strings.Contains(got, "ready") {
+		if got := getText(t, socketClient(t, on.Addr().String()), "http://localhost/readyz"); !strings.Contains(got, "ready") {
 			t.Errorf("with a socket of mode %v the daemon says %s", mode, got)
 		}
 	}
