@@ -123,10 +123,11 @@ type WaitError struct {
 }
 
 func (e *WaitError) Error() string {
+	bound := duration.Spoken(duration.Rounded(e.Bound))
 	if e.Need == Never {
-		return "weir: wait: no turn within the bound of " + duration.Spoken(e.Bound)
+		return "weir: wait: no turn within the bound of " + bound
 	}
-	return fmt.Sprintf("weir: wait: it would take %s, above the bound of %s", duration.Spoken(e.Need), duration.Spoken(e.Bound))
+	return fmt.Sprintf("weir: wait: it would take %s, above the bound of %s", duration.Spoken(duration.Rounded(e.Need)), bound)
 }
 
 // Is matches ErrWait, and context.DeadlineExceeded if a context's deadline was the bound.

@@ -11,12 +11,14 @@ import (
 
 func TestErrorsTellDurationsAsAPersonWritesThem(t *testing.T) {
 	for need, want := range map[time.Duration]string{
-		1500 * time.Microsecond:    "1.5ms",
-		90 * time.Minute:           "1h30m",
-		23 * time.Hour:             "23h",
-		24 * time.Hour:             "1 day",
-		25*time.Hour + time.Second: "1 day 1h0m1s",
-		weir.MaxPeriod:             "366 days",
+		1500 * time.Microsecond:      "1.5ms",
+		90 * time.Minute:             "1h30m",
+		23 * time.Hour:               "23h",
+		24 * time.Hour:               "1 day",
+		25*time.Hour + time.Second:   "1 day 1h1m",
+		999924588 * time.Microsecond: "16m40s",
+		59999999999:                  "1m",
+		weir.MaxPeriod:               "366 days",
 	} {
 		err := &weir.WaitError{Need: need, Bound: 2 * time.Hour}
 		if want = "weir: wait: it would take " + want + ", above the bound of 2h"; err.Error() != want {

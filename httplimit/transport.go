@@ -48,9 +48,10 @@ func (t *Transport) Over(base http.RoundTripper) *Transport {
 	return &Transport{base: base, keeper: t.keeper}
 }
 
-// RoundTrip sends a request when the limits admit it. It repeats a request that the server refuses with 429, or with
-// 503, as TransportOptions.Retries says. The answer that it returns may be such a refusal: when no retry is left, when
-// the body of the request cannot be sent again, or when the server asks for a longer pause than the caller accepts.
+// RoundTrip sends a request when the limits admit it. It repeats a request that the server refuses with 429, 529 or 503,
+// or as TransportOptions.Refused says, up to TransportOptions.Retries times. The answer that it returns may be such a
+// refusal: when no retry is left, when the body of the request cannot be sent again, or when the server asks for a longer
+// pause than the caller accepts.
 //
 // An error before the request was sent, because a wait is too long, is a *weir.WaitError with the time that is needed.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -1,6 +1,8 @@
 package httplimit_test
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -31,6 +33,16 @@ func vendorClient(engine weir.Engine) (*http.Client, error) {
 		return nil, err
 	}
 	return &http.Client{Transport: transport}, nil
+}
+
+// throttled finds the refusals of a GraphQL server, which come with 200.
+func throttled(answer *http.Response) (wait time.Duration, ok bool) {
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(text), answer.Body), answer.Body}
+	return 7 * time.Second, bytes.Contains(text, []byte("THROTTLED"))
 }
 
 func TestTheClientsOfTheDocumentWork(t *testing.T) {

@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit/internal/obey"
+	"github.com/weirflow/weir/internal/duration"
 )
 
 // Reason says why a request waits.
@@ -83,10 +85,36 @@ type TransportError struct {
 
 func (e *TransportError) Error() string {
 	text := "httplimit: transport: " + e.Key + ": "
-	if e.Reason != "" {
-		text += string(e.Reason) + ": "
+	if e.Reason == "" {
+		return text + e.Err.Error()
 	}
-	return text + e.Err.Error()
+	why := waitsFor[e.Reason]
+	late, isLate := errors.AsType[*weir.WaitError](e.Err)
+	switch {
+	case isLate && late.Need == weir.Never:
+		return text + why + " would not end within " + bound(late)
+	case isLate:
+		return text + why + " would take " + duration.Spoken(duration.Rounded(late.Need)) + ", above " + bound(late)
+	case e.Err == weir.ErrQueueFull:
+		return text + "MaxWaiting requests are waiting already"
+	}
+	return text + why + ": " + e.Err.Error()
+}
+
+// waitsFor names the wait for each reason.
+var waitsFor = map[Reason]string{
+	ReasonFirst: "the wait for a first answer", ReasonPause: "the pause that the server asks for", ReasonQuota: "the wait for the server's quota",
+	ReasonSlow: "the pause after refusals", ReasonDelay: "the delay between requests", ReasonRules: "the wait for the rules",
+	ReasonOrder: "the wait behind earlier requests", ReasonRetry: "the pause before a retry",
+}
+
+// bound names the bound of a wait.
+func bound(late *weir.WaitError) string {
+	text := duration.Spoken(duration.Rounded(late.Bound))
+	if late.Deadline {
+		return "the " + text + " that the request's context has left"
+	}
+	return "MaxPause, " + text
 }
 
 func (e *TransportError) Unwrap() error { return e.Err }

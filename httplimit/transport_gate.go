@@ -119,25 +119,26 @@ func (g *gate) look(gap time.Duration) (obey.Verdict, <-chan struct{}) {
 	return v, g.changed
 }
 
-// answered learns from an answer. It returns what the answer says, and how long the next request has to wait.
-func (g *gate) answered(c *obey.Config, t obey.Ticket, resp *http.Response) (kind obey.Kind, noRetry bool, wait time.Duration) {
-	now := time.Now()
-	a := announce.Read(resp.Header, now)
-	kind = kindOf(resp.StatusCode, &a)
+// answered learns from an answer. It returns how long the next request has to wait.
+func (g *gate) answered(c *obey.Config, t obey.Ticket, kind obey.Kind, a announce.Announcement) (wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	now := time.Now()
 	g.state.Answer(c, t, now, kind, a)
 	if kind == obey.Admitted {
 		g.credit = min(g.credit+1, retriesAtFirst*retryCosts)
 	}
 	g.notify()
-	return kind, a.NoRetry, g.state.Wait(now, 0).Wait
+	return g.state.Wait(now, 0).Wait
 }
+
+// statusOverloaded is the status of servers that have no room for a request, such as those of Anthropic.
+const statusOverloaded = 529
 
 // kindOf says whether an answer is a refusal. Some servers refuse with 403.
 func kindOf(status int, a *announce.Announcement) obey.Kind {
 	switch status {
-	case http.StatusTooManyRequests:
+	case http.StatusTooManyRequests, statusOverloaded:
 		return obey.Refused
 	case http.StatusServiceUnavailable:
 		return obey.Busy

@@ -40,6 +40,12 @@ type TransportOptions struct {
 	// those that the caller reads, after decompression. Default: none.
 	Bandwidth func(*http.Request) pace.Pacer
 
+	// Refused reports that an answer is a refusal, for servers that refuse in another way than with 429, 503 or 529, such as in
+	// the body of a 200. It returns the pause that the server asks for; 0 leaves that to the header fields. The request is
+	// sent again like one that was refused with 429. An answer for which ok is false is read as without the function, which
+	// must be fast and safe for concurrent use. One that reads the body puts an unread one in its place. Default: none.
+	Refused func(answer *http.Response) (wait time.Duration, ok bool)
+
 	// MaxPause bounds the pause that a server can ask for. A request that would have to wait longer for the server
 	// fails at once with a *weir.WaitError; if it was just refused, the refusal is returned. Default: 10 minutes.
 	MaxPause time.Duration

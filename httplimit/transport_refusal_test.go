@@ -25,10 +25,13 @@ type script struct {
 	answers [][]string // a status and header fields
 	came    []time.Duration
 	bodies  []string
+	text    string // of the answers
 	start   time.Time
 }
 
-func scripted(answers ...[]string) *script { return &script{answers: answers, start: time.Now()} }
+func scripted(answers ...[]string) *script {
+	return &script{answers: answers, text: "refused", start: time.Now()}
+}
 
 func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
@@ -46,7 +49,7 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.answers = s.answers[1:]
 	var status int
 	_, _ = fmt.Sscan(answer[0], &status)
-	return replies(r, status, "refused", answer[1:]...), nil
+	return replies(r, status, s.text, answer[1:]...), nil
 }
 
 func says(answer ...string) []string { return answer }
@@ -84,6 +87,8 @@ func TestARefusedRequestIsSentAgainWhenTheServerSays(t *testing.T) {
 		"a date that has passed":       {[][]string{says("429", "Retry-After: Fri, 31 Dec 1999 23:00:00 GMT")}, []time.Duration{0, time.Second}},
 		"an absurd pause":              {[][]string{says("429", "Retry-After: 10000000000000000000")}, []time.Duration{0, time.Second}},
 		"GitHub and no time":           {[][]string{says("429", "X-GitHub-Request-Id: 1"), says("429", "X-GitHub-Request-Id: 1")}, []time.Duration{0, time.Minute, 3 * time.Minute}},
+		"529":                          {[][]string{says("529", "Retry-After: 7")}, []time.Duration{0, 7 * time.Second}},
+		"529 and no time":              {[][]string{says("529"), says("529")}, []time.Duration{0, time.Second, 3 * time.Second}},
 		"503 and no time":              {[][]string{says("503"), says("503")}, []time.Duration{0, time.Second / 2, 3 * time.Second / 2}},
 	} {
 		t.Run(name, func(t *testing.T) {

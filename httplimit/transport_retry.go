@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirflow/weir/httplimit/internal/announce"
 	"github.com/weirflow/weir/httplimit/internal/obey"
 )
 
@@ -62,8 +63,8 @@ func (c *call) send(r *http.Request, p *pass) (resp *http.Response, err error) {
 	if resp.Body == nil {
 		resp.Body = http.NoBody
 	}
-	c.learn(p, resp)
 	resp.Request = c.request
+	c.learn(p, resp)
 	attach(c.Bandwidth, c.request, resp, p)
 	passed = true
 	return resp, nil
@@ -71,9 +72,18 @@ func (c *call) send(r *http.Request, p *pass) (resp *http.Response, err error) {
 
 // learn takes in an answer.
 func (c *call) learn(p *pass, resp *http.Response) {
-	var wait time.Duration
+	a := announce.Read(resp.Header, time.Now())
+	p.kind, p.noRetry = kindOf(resp.StatusCode, &a), a.NoRetry
+	if c.Refused != nil {
+		if wait, ok := c.Refused(resp); ok {
+			p.kind = obey.Refused
+			if wait > 0 {
+				a.RetryAfter = wait
+			}
+		}
+	}
 	p.answered = true
-	p.kind, p.noRetry, wait = c.gate.answered(&c.obeyed, p.ticket, resp)
+	wait := c.gate.answered(&c.obeyed, p.ticket, p.kind, a)
 	if p.kind == obey.Refused || p.kind == obey.Busy {
 		c.counters.refused.Add(1)
 		c.events().tell(c.request, TransportEvent{Kind: EventRefused, Key: c.gate.key, Status: resp.StatusCode, Wait: wait})
@@ -140,7 +150,7 @@ func (c *call) shouldRetry(attempt int) (pause time.Duration, again bool) {
 func backOff(attempt int) time.Duration { return time.Second / 2 << min(attempt, 6) }
 
 // isReplayable reports whether sending a request again is safe: the body can be sent again, and the server did
-// nothing the first time, or would do the same again. A server that refuses with 429 did nothing.
+// nothing the first time, or would do the same again. A server that refuses with 429 or 529 did nothing.
 func isReplayable(r *http.Request, kind obey.Kind) bool {
 	if r.Body != nil && r.Body != http.NoBody && r.GetBody == nil {
 		return false

@@ -1,5 +1,5 @@
 // Package duration reads and prints durations, in limits and in errors: Parse and Text, and ParsePeriod and PeriodText
-// for the period of a rate. Spoken is for people.
+// for the period of a rate. Spoken and Rounded are for people.
 package duration
 
 import (
@@ -88,4 +88,23 @@ func Spoken(d time.Duration) string {
 		text += " " + Text(rest)
 	}
 	return text
+}
+
+// Rounded rounds d up to digits that a person reads: whole minutes above an hour, whole seconds above a minute.
+func Rounded(d time.Duration) time.Duration {
+	unit := time.Microsecond
+	switch {
+	case d >= time.Hour:
+		unit = time.Minute
+	case d >= time.Minute:
+		unit = time.Second
+	case d >= time.Second:
+		unit = 10 * time.Millisecond
+	case d >= time.Millisecond:
+		unit = 10 * time.Microsecond
+	}
+	if rest := d % unit; rest > 0 && d <= math.MaxInt64-unit {
+		d += unit - rest
+	}
+	return d
 }

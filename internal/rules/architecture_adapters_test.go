@@ -17,6 +17,7 @@ var adapterRules = map[string]packageRule{
 			"pace":                        "the requests of its Transport wait in its queue",
 			"httplimit/internal/announce": "its Transport reads what servers say about their limits",
 			"httplimit/internal/obey":     "its Transport obeys that",
+			"internal/duration":           "errors of its Transport name durations",
 		},
 		testImports: reasons{
 			"internal/layertest":      "engines of tests have empty functions around them",

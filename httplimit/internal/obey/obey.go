@@ -127,6 +127,7 @@ func (s *State) Answer(c *Config, t Ticket, now time.Time, kind Kind, a announce
 	s.log.add(now, s.longestWindow())
 	switch kind {
 	case Admitted:
+		s.spent(c, now, a)
 		if t.at.Before(s.refusedAt) {
 			break // it was sent before the refusal, and says nothing about the time after
 		}

@@ -1,6 +1,7 @@
 package obey
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir/httplimit/internal/announce"
@@ -29,6 +30,16 @@ func (s *State) refused(c *Config, t Ticket, now time.Time, a announce.Announcem
 	case again:
 		s.pauseUntil(c, now, c.bounded(max(a.LeastPause, firstPause)<<min(s.refusals-1, 6), max(a.LeastPause*8, longestPause)))
 		s.slow.cut(now)
+	}
+}
+
+// spent takes the Retry-After of an answer that used up a quota: it goes before the reset of the quota. Without such a quota
+// the Retry-After of an admitted request is about its resource, such as that of a 202.
+func (s *State) spent(c *Config, now time.Time, a announce.Announcement) {
+	isSpent := func(q announce.Quota) bool { return q.Remaining == 0 && q.Unit != announce.Concurrent }
+	if a.RetryAfter > 0 && slices.ContainsFunc(a.Quotas, isSpent) {
+		wait, _ := s.comeBack(c, now, a)
+		s.pauseUntil(c, now, wait)
 	}
 }
 
