@@ -36,6 +36,7 @@ func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, f form) *pro
 	if p := c.decode(c.force, f); p != nil {
 		return p
 	}
+	a.mayTry(r, &c.outcome)
 	return a.mayAsk(r, c.requests)
 }
 

@@ -42,6 +42,7 @@ func (a *API) checkAttributes(force *inForce, w http.ResponseWriter, r *http.Req
 	if from.unclear != nil {
 		return from.unclear
 	}
+	a.mayTry(r, &o)
 	switch o.Verdict {
 	case rules.Allow:
 		a.judged(r.Context(), &o, true)

@@ -2,10 +2,12 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // scopes are what callers need for a path: for each rule of the request, or at all if no rule is named. Other paths need
@@ -34,12 +36,26 @@ func (a *API) mayAsk(r *http.Request, requests []weir.Request) *problem {
 	}
 	who, scope := a.who(r), scopes[r.URL.Path]
 	for i := range requests {
-		name, _, _ := strings.Cut(requests[i].Rule.Name(), "~") // of a shadow or candidate
-		if !who.May(scope, name) {
+		if name := inFile(requests[i].Rule); !who.May(scope, name) {
 			return denied(who, scope, name)
 		}
 	}
 	return nil
+}
+
+// mayTry leaves out the shadows and candidates of rules for which the caller may not ask.
+func (a *API) mayTry(r *http.Request, o *rules.Outcome) {
+	if a.who == nil || len(o.Beside) == 0 {
+		return
+	}
+	who, scope := a.who(r), scopes[r.URL.Path]
+	o.Beside = slices.DeleteFunc(o.Beside, func(q weir.Request) bool { return !who.May(scope, inFile(q.Rule)) })
+}
+
+// inFile returns the name that a rule has in its file, also for a shadow or candidate of it.
+func inFile(rule *weir.Rule) string {
+	name, _, _ := strings.Cut(rule.Name(), "~")
+	return name
 }
 
 func denied(who *door.Identity, scope door.Scope, rule string) *problem {

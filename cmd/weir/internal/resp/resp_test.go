@@ -345,7 +345,9 @@ func TestATokenSettlesAReservation(t *testing.T) {
 
 func TestAWaitHoldsBackOnlyItsConnectionAndEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := start(t, nil)
+		d := start(t, func(o *Options) {
+			o.Failed = func(err error) { t.Errorf("the engine has failed by a client that left: %v", err) }
+		})
 		waiter, other := d.dial(t), d.dial(t)
 		if got := other.do("WEIR.TAKE", "login", "k", "5"); got != "1 5 0 0 60000 0" {
 			t.Fatal(got)

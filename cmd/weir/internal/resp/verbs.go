@@ -124,6 +124,8 @@ func (c *conn) patiently(args [][]byte, ask func(context.Context, time.Duration,
 		return nil
 	case errors.Is(err, api.ErrStopping) || c.server.ctx.Err() != nil:
 		return errors.New("UNAVAILABLE the daemon is stopping, and the caller was not admitted")
+	case ctx.Err() != nil: // which fails no engine
+		return errors.New("UNAVAILABLE the client closed the connection while it waited, and was not admitted")
 	case errors.Is(err, api.ErrSlots):
 		return fmt.Errorf("ERR %w", err)
 	case errors.Is(err, weir.ErrQueueFull):

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
+	"slices"
+	"strings"
 
 	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
@@ -13,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
@@ -51,6 +54,10 @@ func (c *call) allowed(who *door.Identity) error {
 	if who.May(door.Take, "") && who.May(door.Dynamic, "") && who.May(door.Refund, "") {
 		return nil
 	}
+	c.beside = slices.DeleteFunc(c.beside, func(q weir.Request) bool {
+		name, _, _ := strings.Cut(q.Rule.Name(), "~") // of a shadow or candidate
+		return !who.May(door.Take, name)
+	})
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.own != nil && !who.May(door.Dynamic, "") {

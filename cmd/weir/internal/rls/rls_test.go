@@ -308,6 +308,25 @@ func TestShadowsAreCountedAndNeverRefuse(t *testing.T) {
 	}
 }
 
+func TestShadowsOutsideTheScopeOfACallerAreNotAsked(t *testing.T) {
+	identities, err := door.Parse("web sha256:" + strings.Repeat("ab", 32) + " take:user")
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, compared := weir.NewMemory(weir.MemoryOptions{}), []string{}
+	s, _ := newServer(t, `rules: [{name: trial, match: {descriptor.user: "*"}, key: descriptor.user, limit: 1/h, shadow: true},
+  {name: user, match: {descriptor.user: "*"}, key: descriptor.user, limit: 10/h, candidate: 5/h}]`, func(o *Options) {
+		o.Engine, o.Door = engine, &door.Port{Open: identities[0]}
+		o.Compared = func(name string, _, _ weir.Decision, _ error) { compared = append(compared, name) }
+	})
+	if got := summary(t, s, callOf(entries("user=ann"))); !strings.HasPrefix(got, "OK ") {
+		t.Errorf("got %s, want it admitted", got)
+	}
+	if len(compared) != 1 || compared[0] != "user~candidate" {
+		t.Errorf("%q were tried, want the candidate of the caller's rule alone", compared)
+	}
+}
+
 func TestTheExampleOfTheDocumentDecidesAsItSays(t *testing.T) {
 	content, err := os.ReadFile("../../../../docs/howto/envoy.md")
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"strconv"
 	"time"
 )
@@ -57,33 +58,44 @@ const (
 	sendTimeout = 5 * time.Second
 	mostSent    = 512 // spans in a request
 	warnEvery   = time.Minute
+	lastTime    = 500 * time.Millisecond // for what is under way when the daemon ends, and for one more request
 )
 
-// Run sends spans until the context ends, and then those that wait, in one attempt.
+// Run sends spans until the context ends, and then those that wait, in one attempt. A collector that does not answer holds
+// up the end by at most lastTime.
 func (t *Tracer) Run(ctx context.Context) {
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastTime, stop) })()
 	tick := time.NewTicker(sendEvery)
 	defer tick.Stop()
 	var warned time.Time
 	for {
 		select {
 		case <-ctx.Done():
-			_ = t.send()
+			if err := t.send(sending); err != nil || t.dropped.Load() > 0 {
+				t.warnOfLost(err)
+			}
 			return
 		case <-tick.C:
 		}
 		err := error(nil)
 		for err == nil && len(t.spans) > 0 {
-			err = t.send()
+			err = t.send(sending)
 		}
 		if dropped := t.dropped.Load(); (err != nil || dropped > 0) && time.Since(warned) >= warnEvery {
 			warned = time.Now()
-			t.warn("spans are lost: the collector of --otlp does not take them", "error", err, "spans", t.dropped.Swap(0))
+			t.warnOfLost(err)
 		}
 	}
 }
 
+func (t *Tracer) warnOfLost(err error) {
+	t.warn("spans are lost: the collector of --otlp does not take them", "error", err, "spans", t.dropped.Swap(0))
+}
+
 // send sends up to mostSent spans. Those that the collector does not take are dropped.
-func (t *Tracer) send() (err error) {
+func (t *Tracer) send(ctx context.Context) (err error) {
 	var spans []*span
 	for len(spans) < mostSent && len(t.spans) > 0 { // no other goroutine receives
 		spans = append(spans, <-t.spans)
@@ -105,7 +117,12 @@ func (t *Tracer) send() (err error) {
 	if err != nil {
 		return err
 	}
-	response, err := t.client.Post(t.url, "application/json", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := t.client.Do(request)
 	if err != nil {
 		return err
 	}

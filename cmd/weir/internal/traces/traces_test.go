@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/traces"
@@ -70,6 +73,43 @@ func TestRequestsOfSampledTracesAreSpans(t *testing.T) {
 	}
 	if strings.Contains(body, "alice") || !strings.Contains(body, `"refused"`) {
 		t.Errorf("got a key, or no refusal: %s", body)
+	}
+}
+
+// A collector may take connections and never answer. Spans may be on their way to it, and others wait.
+func TestACollectorThatHangsDoesNotHoldUpTheEnd(t *testing.T) {
+	hole, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = hole.Close() }()
+	var warned atomic.Int64
+	tracer := traces.New("http://"+hole.Addr().String(), func(string, ...any) { warned.Add(1) })
+	handler := tracer.HTTP(http.NotFoundHandler(), func(string) bool { return false })
+	ask := func() {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("traceparent", "00-"+trace+"-"+spanA+"-01")
+		handler.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	ask()
+	go func() {
+		defer close(ended)
+		tracer.Run(ctx)
+	}()
+	if _, err := hole.Accept(); err != nil { // the first spans are on their way
+		t.Fatal(err)
+	}
+	ask()
+	cancel()
+	began := time.Now()
+	<-ended
+	if took := time.Since(began); took > 3*time.Second { // 0.5 s on a machine that is not busy
+		t.Errorf("the end took %v", took)
+	}
+	if warned.Load() == 0 {
+		t.Error("nothing says that spans are lost")
 	}
 }
 
