@@ -156,17 +156,18 @@ func (b *LeakyBucket) Withdraw(s State, k *Booked, now, n int64) State {
 // BookAt takes n permits in the cycle of an instant.
 func (c *Cycle) BookAt(s State, _, due, n int64) State { return c.Take(s, due, n) }
 
-// Withdraw returns permits of the newest booking. While permits of later cycles are booked, nothing else comes back.
+// Withdraw returns permits of the newest booking, and of another one in its own cycle. While permits of later cycles are
+// booked, nothing else comes back.
 func (c *Cycle) Withdraw(s State, k *Booked, now, n int64) State {
 	switch {
 	case n == k.Cost && k.newest(s, now):
 		return k.Before
 	case k.newest(s, now):
 		return State{A: s.A, B: s.B - n}
-	case c.at(s, now).B > c.limit || c.ahead(s, now):
+	case c.ahead(s, now):
 		return s
 	}
-	return c.Give(s, now, n)
+	return c.Undo(s, k.Due, now, n)
 }
 
 // ahead reports whether the stored cycle begins after now.
@@ -178,7 +179,7 @@ func (g *RateGate) BookAt(s State, now, due, n int64) State {
 	return s
 }
 
-// Withdraw removes units of the newest instant. While another instant lies ahead, nothing comes back.
+// Withdraw removes units of the booked instant. While a later instant lies ahead, nothing comes back.
 func (g *RateGate) Withdraw(s State, k *Booked, now, n int64) State {
 	q := (*log)(&s)
 	switch {
@@ -189,5 +190,5 @@ func (g *RateGate) Withdraw(s State, k *Booked, now, n int64) State {
 	case q.newest() > now:
 		return s
 	}
-	return g.Give(s, now, n)
+	return g.Undo(s, k.Due, now, n)
 }

@@ -14,6 +14,8 @@ import (
 type pair struct {
 	name  string
 	state algorithm.State
+	// written is the instant of the last take, by the algorithm.
+	written int64
 	algorithm.Algorithm
 	*model
 
@@ -164,6 +166,7 @@ type step struct {
 	most int64 // longest wait of a reserve
 
 	identity uint64 // of a lease
+	taken    int64  // of an undo
 }
 
 // plays runs random operations on both and compares every field of every answer. It chooses times and costs near the
@@ -172,6 +175,7 @@ func (p *pair) plays(t *testing.T, s *source) {
 	t.Helper()
 	now := s.of(0, 1_700_000_000_123_456_789, -1, -86400*second, math.MinInt64, math.MaxInt64, math.MaxInt64-second, s.upTo(math.MaxInt64))
 	var past []step
+	var takes []int64
 	last := algorithm.Answer{Remaining: p.Capacity()}
 	for len(s.bytes) > 0 && len(past) < 100 {
 		if p.change != nil && s.upTo(3) == 0 {
@@ -179,7 +183,7 @@ func (p *pair) plays(t *testing.T, s *source) {
 		}
 		now = s.later(now, last, p)
 		next := step{
-			verb: []string{"take", "take", "peek", "record", "give", "allow", "reserve", "book"}[s.upTo(7)],
+			verb: []string{"take", "take", "peek", "record", "give", "allow", "reserve", "book", "undo"}[s.upTo(8)],
 			now:  now,
 			cost: s.of(1, 1, 2, 3, 0, last.Remaining, last.Remaining+1, p.Capacity(), p.Capacity()/2, p.Capacity()+1, math.MaxInt64, s.upTo(maxCount)),
 			most: s.of(0, last.RetryAfter, math.MaxInt64-1, s.upTo(math.MaxInt64-1)),
@@ -190,6 +194,8 @@ func (p *pair) plays(t *testing.T, s *source) {
 			}
 			m.identity = next.identity
 		}
+		takes = append(takes, now)
+		next.taken = s.of(takes[s.upTo(int64(len(takes)-1))], now, p.written, s.upTo(math.MaxInt64))
 		past = append(past, next)
 		if p.between != nil {
 			p.between()
@@ -234,11 +240,16 @@ func (p *pair) both(op step) (got, want algorithm.Answer) {
 		got, want = p.allow(&parts[0], op)
 	case "reserve":
 		got, want = p.reserve(parts, op)
+	case "undo":
+		parts[0].Taken = op.taken
+		got, want = algorithm.Undo(parts, op.now), p.model.undo(op.now, op.taken, op.cost)
 	case "book":
 		p.undoes(parts, op)
 		got, want = algorithm.Peek(parts, op.now), p.model.peek(op.now, op.cost)
 	}
-	p.state = parts[0].State
+	if p.state = parts[0].State; op.verb == "take" && got.Allowed && op.cost > 0 {
+		p.written = algorithm.TakenAt(p.Algorithm, p.state, op.now)
+	}
 	got.Binding, got.Changed = 0, false
 	return got, want
 }

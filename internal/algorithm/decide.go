@@ -9,6 +9,7 @@ type Part struct {
 	State     State
 	Cost      int64
 	Lease     uint64 // identity of the units, for a leaser
+	Taken     int64  // for Undo: when the units were taken
 	Changed   bool   // the verb wrote State
 }
 
