@@ -58,6 +58,11 @@ type Call struct {
 	// identities. Memory refuses them, because it loses no reply.
 	Identity string
 
+	// Taken makes an OpReturn the undo of one take, with the Answer.Taken of it. Then a window, a cycle, a log or a gate gets
+	// back only those of the units that still count there, and never others in their place; a bucket gets all of them. That
+	// is how a [Reservation] is settled. Without Taken, units come back to the current window, or the oldest ones leave.
+	Taken []int64
+
 	Each *Batch // of an OpEach
 }
 
@@ -75,6 +80,9 @@ type Answer struct {
 	Decision    Decision
 	Times       int64        // how many times an OpTakeUpTo took the requests; 0 is a refusal
 	Reservation *Reservation // of an OpReserve or OpReserveAhead
+	// Taken is of an admitted OpTake with a Lease: for each request the instant at which its units were taken, in
+	// nanoseconds by the clock of the engine. See Call.Taken.
+	Taken []int64
 }
 
 // Result is one answer of [Engine.Each].
@@ -100,8 +108,8 @@ func Wrap(e Engine, around func(ctx context.Context, call Call, next Next) (Answ
 		next = below.do
 	case *Memory:
 		next = func(ctx context.Context, c Call) (a Answer, err error) {
-			if c.Op == OpTake && c.Within <= 0 && c.Identity == "" {
-				err = below.take(ctx, c.Requests, c.Lease, &a.Decision)
+			if c.Op == OpTake && c.Within <= 0 && c.Identity == "" && c.Lease == 0 {
+				err = below.take(ctx, c.Requests, &a.Decision)
 				return a, err
 			}
 			return below.Do(ctx, c)

@@ -21,11 +21,10 @@ type keyedShard[K comparable] struct {
 	subjects map[table.Hash]*keyedSubject[K]
 	lines    line.Lines
 	sweepAt  int
-	swept    int64  // latest eviction: a missing key may have been in use before it
-	created  uint64 // subjects
-	newest   int64  // reading of the clock
-	capacity int    // bound on subjects that are not words
-	searched int64  // when the full shard last searched for idle subjects
+	swept    int64 // latest eviction: a missing key may have been in use before it
+	newest   int64 // reading of the clock
+	capacity int   // bound on subjects that are not words
+	searched int64 // when the full shard last searched for idle subjects
 	shared   [groupsOfShard]*keyedSubject[K]
 	overflow uint64 // decisions on shared subjects
 	_        [48]byte
@@ -88,9 +87,7 @@ func (v *visit[K]) find(r clock.Reading, limit *compiledLimit, t *keyTable) {
 }
 
 func (s *keyedShard[K]) newSubject(now int64, limit *compiledLimit) *keyedSubject[K] {
-	s.created++
-	stamp := s.created << 32 // each subject has a stamp of its own
-	return &keyedSubject[K]{subject: line.NewSubject(limit.algorithm, now, stamp), limit: limit}
+	return &keyedSubject[K]{subject: line.NewSubject(limit.algorithm, now), limit: limit}
 }
 
 // borrow takes the words of a subject out of t. It returns false if there is no room for any.

@@ -53,7 +53,7 @@ func NewWith(limit Limit, options Options) (*Limiter, error) {
 	}
 	l := &Limiter{clock: clock.New(options.Clock), limit: limit, jitter: options.Jitter}
 	now := l.clock.Prime()
-	l.subject = line.NewSubject(compiled, now, 0)
+	l.subject = line.NewSubject(compiled, now)
 	l.lines = options.lines(&l.mu, l.clock)
 	l.word.Store(word.NewSingle(compiled, now))
 	l.lock(clock.Reading{At: now})

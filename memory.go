@@ -76,9 +76,16 @@ func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
 	if c.Identity != "" {
 		return Answer{}, &RequestError{Op: c.Op.String(), Field: "identity", Reason: "is given, but this engine recognises no repeated decision; it loses no reply either"}
 	}
+	if err := CheckTaken(c); err != nil {
+		return Answer{}, err
+	}
 	switch c.Op {
 	case OpTake:
-		err = m.take(ctx, c.Requests, c.Lease, &a.Decision)
+		if c.Lease == 0 {
+			err = m.take(ctx, c.Requests, &a.Decision)
+			return a, err
+		}
+		return m.takeLeased(ctx, &c)
 	case OpTakeUpTo:
 		err = m.takeUpTo(ctx, &c, &a)
 	case OpReserve:
@@ -90,7 +97,7 @@ func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
 	case OpRecord:
 		a.Decision, err = m.record(ctx, c.Requests, c.Lease)
 	case OpReturn:
-		a.Decision, err = m.giveBack(ctx, c.Requests, c.Lease)
+		a.Decision, err = m.giveBack(ctx, &c)
 	case OpReset:
 		err = m.Reset(ctx, c.Requests...)
 	case OpEach:
@@ -105,16 +112,38 @@ func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
 
 // Take admits the cost of all requests now, or of none.
 func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err error) {
-	err = m.take(ctx, requests, 0, &d)
+	err = m.take(ctx, requests, &d)
 	return d, err
 }
 
-func (m *Memory) take(ctx context.Context, requests []Request, lease uint64, d *Decision) (err error) {
+func (m *Memory) take(ctx context.Context, requests []Request, d *Decision) (err error) {
 	if len(requests) == 1 && m.takeOne(ctx, &requests[0], d) {
 		return nil
 	}
-	_, *d, err = m.decide(ctx, opTake, memory.Take, requests, lease, 0)
+	_, *d, err = m.decide(ctx, opTake, memory.Take, requests, 0, 0)
 	return err
+}
+
+// takeLeased takes requests that can be settled.
+func (m *Memory) takeLeased(ctx context.Context, c *Call) (a Answer, err error) {
+	var space requestSpace
+	merged, err := m.merge(ctx, opTake, c.Requests, c.Lease, space[:0])
+	if err != nil {
+		return a, err
+	}
+	_, answer, err := m.engine.Decide(memory.Take, merged, 0)
+	if a.Decision, err = describe(opTake, merged, &answer, err); err == nil && a.Decision.Allowed {
+		a.Taken = make([]int64, len(c.Requests))
+		for i := range c.Requests {
+			a.Taken[i] = mergedOf(merged, &c.Requests[i]).Taken
+		}
+	}
+	return a, err
+}
+
+// mergedOf returns the merged request that has the rule and the key of q.
+func mergedOf(merged []rule.Request, q *Request) *rule.Request {
+	return &merged[slices.IndexFunc(merged, func(m rule.Request) bool { return m.Key == q.Key && m.Rule.Name == q.Rule.Name() })]
 }
 
 // decide makes a call on the slow path.
@@ -212,15 +241,36 @@ func (m *Memory) record(ctx context.Context, requests []Request, lease uint64) (
 
 // Return gives units back.
 func (m *Memory) Return(ctx context.Context, requests ...Request) (Decision, error) {
-	return m.giveBack(ctx, requests, 0)
+	return m.giveBack(ctx, &Call{Op: OpReturn, Requests: requests})
 }
 
-func (m *Memory) giveBack(ctx context.Context, requests []Request, lease uint64) (d Decision, err error) {
-	_, d, err = m.decide(ctx, opReturn, memory.Record, requests, lease, 0)
+func (m *Memory) giveBack(ctx context.Context, c *Call) (d Decision, err error) {
+	if c.Taken == nil {
+		_, d, err = m.decide(ctx, opReturn, memory.Record, c.Requests, c.Lease, 0)
+	} else {
+		d, err = m.undo(ctx, c)
+	}
 	if err == nil {
-		m.tell(requests)
+		m.tell(c.Requests)
 	}
 	return d, err
+}
+
+// undo gives back what still counts of a take.
+func (m *Memory) undo(ctx context.Context, c *Call) (Decision, error) {
+	var space requestSpace
+	merged, err := m.merge(ctx, opReturn, c.Requests, c.Lease, space[:0])
+	if err != nil {
+		return Decision{}, err
+	}
+	for i := range c.Requests {
+		mergedOf(merged, &c.Requests[i]).Taken = c.Taken[i]
+	}
+	for i := range merged {
+		merged[i].Cost *= -1
+	}
+	_, answer, err := m.engine.Decide(memory.Undo, merged, 0)
+	return describe(opReturn, merged, &answer, err)
 }
 
 // OnReturn has hear called after each Return and Reset with its requests, until hear returns false, so that callers that

@@ -3,7 +3,6 @@ package weir
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +26,7 @@ type Reservation struct {
 
 	handle handle          // nil if there is nothing to settle
 	lease  uint64          // that holds its slots
+	taken  []int64         // when the units of each request were taken; nil if nobody knows
 	lost   <-chan struct{} // nil if no lease can be lost before its time
 
 	mu     sync.Mutex
@@ -61,11 +61,6 @@ func (s settlement) used(i int, reserved int64) int64 {
 		return reserved
 	}
 	return s.actual[min(i, len(s.actual)-1)]
-}
-
-// cancels reports whether all of the costs are 0.
-func (s settlement) cancels() bool {
-	return len(s.actual) > 0 && !slices.ContainsFunc(s.actual, func(n int64) bool { return n != 0 })
 }
 
 // Settle reports the true cost of the work. It gives the difference back, or records it in addition. One number holds
@@ -167,8 +162,16 @@ func (r *Reservation) Lease() uint64 {
 	return r.lease
 }
 
-// HandOver leaves the reservation to whoever knows its requests and its Lease, perhaps in another process: slots are no longer
-// renewed here, and end with their lease unless a [Renewer] renews them. [Granted] returns the reservation again.
+// Taken returns the Answer.Taken of the take of the reservation, or nil if it is a booking or in process.
+func (r *Reservation) Taken() []int64 {
+	if r == nil {
+		return nil
+	}
+	return r.taken
+}
+
+// HandOver leaves the reservation to whoever knows its requests, its Lease and its Taken, perhaps in another process: slots
+// are no longer renewed here, and end with their lease unless a [Renewer] renews them. [Granted] returns the reservation again.
 func (r *Reservation) HandOver() {
 	if r == nil {
 		return

@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -14,19 +15,19 @@ import (
 // holding is a reservation on an engine.
 type holding struct {
 	Reservation
-	engine  Engine
-	asked   int           // the number of requests
-	taken   []Request     // what is unsettled of each request, without a rule if that is nothing
-	turn    chan struct{} // full during a settlement
-	left    outcome
-	release func() // ends the renewal of the slots
+	engine    Engine
+	asked     int           // the number of requests
+	unsettled []Request     // what is left of each request, without a rule if that is nothing
+	turn      chan struct{} // full during a settlement
+	left      outcome
+	release   func() // ends the renewal of the slots
 	// withdraw gives units of a booking back exactly, which a Record would not; nil if nothing is booked.
 	withdraw func(ctx context.Context, n int64) error
 }
 
 func newHolding(e Engine, c *Call) *holding {
-	h := &holding{engine: e, asked: len(c.Requests), taken: slices.Clone(c.Requests), turn: make(chan struct{}, 1), release: func() {}}
-	h.handle, h.lease = h, c.Lease
+	h := &holding{engine: e, asked: len(c.Requests), unsettled: slices.Clone(c.Requests), turn: make(chan struct{}, 1), release: func() {}}
+	h.handle, h.lease, h.taken = h, c.Lease, slices.Clone(c.Taken)
 	return h
 }
 
@@ -48,7 +49,7 @@ func Reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
 	began := time.Now()
 	a, err := e.Do(ctx, call)
 	if err != nil {
-		if h.taken = slotsOf(h.taken); !MayHaveCounted(err) || len(h.slots()) == 0 {
+		if h.unsettled = slotsOf(h.unsettled); !MayHaveCounted(err) || len(h.slots()) == 0 {
 			return Answer{}, err
 		}
 		if engine, ok := Find[Holder](e); ok && call.Identity == "" { // with an identity it can be asked again
@@ -56,12 +57,14 @@ func Reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
 		}
 		return Answer{Reservation: &h.Reservation}, err
 	}
+	h.taken = a.Taken
 	h.admit(began, a.Decision)
 	return Answer{Decision: a.Decision, Reservation: &h.Reservation}, nil
 }
 
-// Granted returns the reservation of a call that was decided on e at an instant after since, with the call's lease.
-// withdraw gives units of a booking back; otherwise it is nil.
+// Granted returns the reservation of a call that was decided on e at an instant after since, with the call's lease and the
+// Taken of its answer. Without Taken, windows, cycles, logs and gates get nothing back in its settlement. withdraw gives units
+// of a booking back; otherwise it is nil.
 func Granted(e Engine, since time.Time, d Decision, withdraw func(ctx context.Context, n int64) error, call Call) *Reservation {
 	h := newHolding(e, &call)
 	h.withdraw = withdraw
@@ -95,7 +98,7 @@ func (h *holding) hold(since time.Time) {
 
 // slots returns the requests for the slots alone.
 func (h *holding) slots() []Request {
-	return slices.DeleteFunc(slotsOf(h.taken), func(q Request) bool { return q.Rule == nil || q.Cost == 0 })
+	return slices.DeleteFunc(slotsOf(h.unsettled), func(q Request) bool { return q.Rule == nil || q.Cost == 0 })
 }
 
 // held returns the slots as Holder takes them.
@@ -127,50 +130,38 @@ func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
 		return open, cannotDecide(opSettle, ctx.Err())
 	}
 	for h.left != settled {
-		changes, rest := h.changes(s)
-		if len(changes) == 0 {
+		c, rest := h.next(s)
+		if len(c.Requests) == 0 {
 			h.left = settled
 			break
 		}
-		if err := h.record(ctx, changes); err != nil {
-			return h.failed(append(changes, rest...), err)
+		if err := h.make(ctx, c); err != nil {
+			return h.failed(c, err)
 		}
-		h.taken = rest
+		h.unsettled = rest
 		h.release() // the first call has ended every slot
 	}
 	return settled, nil
 }
 
-// failed keeps what another settlement can do after one of the changes has failed with err. If changes may have been
-// counted, that is only the slots, which can be released twice.
-func (h *holding) failed(changes []Request, err error) (outcome, error) {
-	if !MayHaveCounted(err) {
+// failed says what another settlement can do after a call has failed with err. Slots can be released twice. Other units that
+// may have been counted stay as they are, and by then no slot is left.
+func (h *holding) failed(c Call, err error) (outcome, error) {
+	if !MayHaveCounted(err) || c.Op == OpReturn && c.Taken == nil {
 		return open, err
 	}
-	if h.taken = slotsOf(h.taken); len(h.slots()) == 0 {
-		h.left = settled
-	}
-	if slices.ContainsFunc(changes, func(q Request) bool { return q.Rule.Spent() != nil }) {
-		return lost, err
-	}
-	return open, err
+	h.left = settled
+	return lost, err
 }
 
-// record counts changes, or gives units back if their costs are negative, which are then all of them.
-func (h *holding) record(ctx context.Context, changes []Request) error {
-	c := Call{Op: OpRecord, Requests: changes, Lease: h.lease}
-	if changes[0].Cost < 0 {
-		if h.withdraw != nil {
-			return h.withdraw(ctx, -changes[0].Cost)
-		}
-		c.Op, c.Requests = OpReturn, slices.Clone(changes)
-		for i := range c.Requests {
-			c.Requests[i].Cost *= -1
-		}
+// make makes one call of a settlement.
+func (h *holding) make(ctx context.Context, c Call) error {
+	if h.withdraw != nil && c.Op == OpReturn {
+		return h.withdraw(ctx, c.Requests[0].Cost)
 	}
 	a, err := h.engine.Do(ctx, c)
 	if err == nil && a.Decision.Unrecorded {
-		return unrecorded(changes, a.Decision)
+		return unrecorded(c.Requests, a.Decision)
 	}
 	return err
 }
@@ -185,36 +176,44 @@ func unrecorded(changes []Request, d Decision) error {
 	return err
 }
 
-// changes returns the requests of the next call, and what is left to settle after it. Units come back before others are
-// recorded. The first call ends every slot: units come in a second call if they could keep it from that, because a call
-// takes only one set of limits for the key of a rule with slots and units.
-func (h *holding) changes(s settlement) (changes, rest []Request) {
-	held, cancels, returns := len(h.slots()) > 0, s.cancels(), false
-	for i, q := range h.taken {
-		returns = returns || q.Rule.Spent() != nil && s.used(i, q.Cost) < q.Cost
+// next returns the next call of a settlement, without requests after the last one, and what is left to settle after it.
+// Every slot is released first. Then units come back, as the undo of this take, and then others are recorded.
+func (h *holding) next(s settlement) (c Call, rest []Request) {
+	c, rest = Call{Op: OpReturn, Requests: h.slots(), Lease: h.lease}, slices.Clone(h.unsettled)
+	if len(c.Requests) > 0 {
+		for i := range rest {
+			rest[i].Rule = rest[i].Rule.Spent()
+		}
+		return c, rest
 	}
-	rest = make([]Request, len(h.taken))
-	for i, q := range h.taken {
-		slots, later := q.Rule.Held(), q
-		later.Rule = q.Rule.Spent()
-		q.Cost = s.used(i, q.Cost) - q.Cost
-		switch {
-		case !held:
-			q.Rule = later.Rule
-		case cancels:
-		case slots != nil:
-			if q.Cost != 0 {
-				rest[i] = later
+	for _, op := range []Op{OpReturn, OpRecord} {
+		c.Op, c.Taken = op, nil
+		for i := range rest {
+			q := rest[i]
+			difference := s.used(i, q.Cost) - q.Cost
+			if q.Rule == nil || difference == 0 || (op == OpReturn) != (difference < 0) {
+				continue
 			}
-			q.Rule, q.Cost = slots, -later.Cost
+			q.Cost, rest[i].Rule = max(difference, -difference), nil
+			c.Requests = append(c.Requests, q)
+			if op == OpReturn {
+				c.Taken = append(c.Taken, h.takenAt(i))
+			}
 		}
-		if q.Cost > 0 && (held || returns) {
-			rest[i] = later
-		} else if q.Rule != nil && q.Cost != 0 {
-			changes = append(changes, q)
+		if len(c.Requests) > 0 {
+			break
 		}
 	}
-	return changes, rest
+	return c, rest
+}
+
+// takenAt returns when the units of the i-th request were taken. If nobody knows, that is before all windows and entries,
+// so that none of them gets units back.
+func (h *holding) takenAt(i int) int64 {
+	if i < len(h.taken) {
+		return h.taken[i]
+	}
+	return math.MinInt64
 }
 
 // Bookable reports whether an engine can reserve ahead under the rule: whether all its limits are buckets, gates

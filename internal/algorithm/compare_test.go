@@ -241,7 +241,7 @@ func (p *pair) both(op step) (got, want algorithm.Answer) {
 	case "reserve":
 		got, want = p.reserve(parts, op)
 	case "undo":
-		parts[0].Taken = op.taken
+		parts[0].Taken, parts[0].Cost = op.taken, -op.cost
 		got, want = algorithm.Undo(parts, op.now), p.model.undo(op.now, op.taken, op.cost)
 	case "book":
 		p.undoes(parts, op)

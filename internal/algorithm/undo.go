@@ -1,5 +1,7 @@
 package algorithm
 
+import "reflect"
+
 // This file decides what comes back of a take that is settled: only what still counts of that take itself. So a settlement
 // that comes late adds nothing to a later window. Buckets and slots are no undoers: a bucket gets its units back whole,
 // capped at full, and slots are released by identity.
@@ -20,11 +22,28 @@ func TakenAt(a Algorithm, s State, now int64) int64 {
 	return now
 }
 
-// Undo gives back the cost of every part, as far as it still counts of the take at Part.Taken.
+// SameState reports whether two limits read one state, so that a take under one can be undone under the other. Entries
+// need no equal periods, because they have instants.
+func SameState(a, b Algorithm) bool {
+	switch x := a.(type) {
+	case *FixedWindow:
+		y, ok := b.(*FixedWindow)
+		return ok && x.period == y.period
+	case *SlidingWindow:
+		y, ok := b.(*SlidingWindow)
+		return ok && x.period == y.period
+	case *Cycle:
+		y, ok := b.(*Cycle)
+		return ok && x.period == y.period && x.origin == y.origin
+	}
+	return reflect.TypeOf(a) == reflect.TypeOf(b)
+}
+
+// Undo gives back the units of every part, whose cost is negative, as far as they still count of the take at Part.Taken.
 func Undo(parts []Part, now int64) Answer {
 	for i := range parts {
-		if p := &parts[i]; p.Cost > 0 {
-			p.State, p.Changed = p.undone(now), true
+		if p := &parts[i]; p.Cost < 0 {
+			p.State, p.Changed = p.undone(now, -max(p.Cost, -Never)), true
 		}
 	}
 	answer := describe(parts, now, 0, -1)
@@ -32,12 +51,12 @@ func Undo(parts []Part, now int64) Answer {
 	return answer
 }
 
-// undone returns the state after the cost came back.
-func (p *Part) undone(now int64) State {
+// undone returns the state after n units came back.
+func (p *Part) undone(now, n int64) State {
 	if u, ok := p.Algorithm.(undoer); ok {
-		return u.Undo(p.State, p.Taken, now, p.Cost)
+		return u.Undo(p.State, p.Taken, now, n)
 	}
-	return p.give(now, p.Cost)
+	return p.give(now, n)
 }
 
 // TakenAt returns the start of the stored window if now is before it.

@@ -5,16 +5,20 @@ import (
 )
 
 // Booking is a cost taken for an instant promised to the caller. Until that instant, only the newest booking can be
-// undone, and exactly. Any other booking gives nothing back, because no caller may overtake a promised instant.
+// undone, and exactly, also after a change of the limit. Any other booking gives nothing back, because no caller may overtake
+// a promised instant. After the instant, what comes back is the undo of the booking: see algorithm.Undo.
 type Booking struct {
 	Cost     int64
-	Identity uint64 // the identity that holds its slots
+	Identity uint64 // a random number, not 0; it also holds the slots
 	Open     bool   // taken, and not settled
 
-	bookedAt             int64
-	before               algorithm.State
-	promisedBefore       int64
-	stampBefore, stampOf uint64
+	bookedAt       int64
+	taken          int64 // the instant at which its units count
+	under          algorithm.Algorithm
+	before         algorithm.State
+	carried        bool // before has been converted to another limit
+	promisedBefore int64
+	stampBefore    uint64
 
 	inLine   bool   // it waits in line for its instant
 	arrival  uint64 // in line, or 0
@@ -57,16 +61,16 @@ func (s *Subject) bookingWait(now, n, hold, longest int64) int64 {
 }
 
 func (s *Subject) bookNow(b *Booking, now, hold int64) {
-	b.Open = true
+	b.Open, b.under = true, s.algorithm
 	b.bookedAt, b.before, b.promisedBefore, b.stampBefore = now, s.State, s.promised, s.stamp
 	if algorithm.CanBook(s.algorithm) {
 		s.State = algorithm.Book(s.algorithm, s.State, now, b.Cost)
 	} else {
 		s.State = algorithm.TakeFor(s.algorithm, s.State, now, b.Cost, b.Identity)
 	}
+	b.taken = max(algorithm.TakenAt(s.algorithm, s.State, now), algorithm.AddSaturating(now, hold))
 	s.promise(now, hold)
-	s.wrote()
-	b.stampOf = s.stamp
+	s.stamp, s.newest = b.Identity, b
 }
 
 // bookingAnswer describes a booking. A wait of 0 means that it was made.
@@ -92,8 +96,9 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 		refusal.RetryAfter = max(hold-longest, 1)
 		return refusal
 	}
-	b.Open, b.promisedBefore, b.inLine = true, s.promised, true
+	b.Open, b.promisedBefore, b.inLine, b.under = true, s.promised, true, s.algorithm
 	b.arrival, b.promised = l.arrive(b.Cost, now), now+hold
+	b.taken = b.promised
 	s.promise(now, hold)
 	s.wrote() // an older booking is no longer the newest
 	if l.bookings = append(l.bookings, b); l.plan.extends(l) {
@@ -104,8 +109,8 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 	return a
 }
 
-// Settle reports the true cost of the booking. It gives the difference back, or records it in addition. It releases all
-// slots, whatever their true cost. Settle does nothing on a booking that is not open. It returns false if a log has no
+// Settle reports the true cost of the booking. It gives back what still counts of the difference, or records it in addition.
+// It releases all slots, whatever their true cost. Settle does nothing on a booking that is not open. It returns false if a log has no
 // space for the record: then the booking stays open, and nothing is counted.
 func (s *Subject) Settle(b *Booking, now, actual int64) (recorded bool) {
 	if !b.Open {
@@ -122,19 +127,44 @@ func (s *Subject) Settle(b *Booking, now, actual int64) (recorded bool) {
 	case back == 0:
 	case b.inLine:
 		s.unbookInLine(b, now, actual)
+	case !algorithm.SameState(s.algorithm, b.under): // the state of the booking is gone
 	case s.promised <= now || algorithm.Leases(s.algorithm): // slots are never promised, and released by identity
-		s.RecordFor(now, -back, b.Identity)
-	case b.stampOf == s.stamp && b.arrival == 0:
+		s.give(b, now, back)
+	case b.Identity == s.stamp:
 		s.undo(b, actual)
 		s.replan(now)
 	}
 	return !b.Open
 }
 
+// give gives back n units of a booking, as far as they still count.
+func (s *Subject) give(b *Booking, now, n int64) {
+	parts := [1]algorithm.Part{s.part(-n)}
+	parts[0].Lease, parts[0].Taken = b.Identity, b.taken
+	algorithm.Undo(parts[:], now)
+	s.State = parts[0].State
+	s.wrote()
+	s.replan(now)
+}
+
+// carry converts the state before the newest booking like that of the subject, so that the booking can still be undone
+// exactly. Earlier bookings can not. It reports whether there is such a booking.
+func (s *Subject) carry(now int64, a algorithm.Algorithm) bool {
+	b := s.newest
+	if b == nil || !b.Open || b.Identity != s.stamp || b.taken <= now {
+		return false
+	}
+	b.before, b.bookedAt, b.carried, b.stampBefore = a.Carry(s.algorithm, b.before, now), now, true, 0
+	return true
+}
+
 // undo undoes the newest booking except for actual units, which keep their promised instant.
 func (s *Subject) undo(b *Booking, actual int64) {
 	if actual > 0 {
 		s.State = algorithm.Rebook(s.algorithm, b.before, s.State, b.bookedAt, b.Cost, actual)
+		if b.carried { // the limit alone would give fewer units an earlier instant
+			s.State.Promised = max(s.State.Promised, s.promised)
+		}
 		s.wrote()
 		return
 	}

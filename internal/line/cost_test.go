@@ -181,7 +181,7 @@ func TestTheCostOfARecordAndALeaveBesideBookingsDoesNotGrowWithTheLine(t *testin
 			c := newCrowd(t, algorithm.NewTokenBucket(1, second, 9))
 			for i := range length {
 				if c.join(1+r.Int64N(9), 0); i%4 == 0 {
-					if answer, err := c.subject.Book(&Booking{Cost: 1 + r.Int64N(9)}, c.now, algorithm.Never); err != nil || !answer.Allowed {
+					if answer, err := c.subject.Book(&Booking{Cost: 1 + r.Int64N(9), Identity: r.Uint64() | 1}, c.now, algorithm.Never); err != nil || !answer.Allowed {
 						t.Fatal(answer, err)
 					}
 				}

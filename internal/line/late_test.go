@@ -28,7 +28,7 @@ type late struct {
 }
 
 func newLate(t testing.TB, a algorithm.Algorithm) *late {
-	l := &late{t: t, now: int64(time.Hour), subject: NewSubject(a, int64(time.Hour), 0)}
+	l := &late{t: t, now: int64(time.Hour), subject: NewSubject(a, int64(time.Hour))}
 	l.lines = Lines{Lock: &l.mu, Clock: clock.New(func() int64 { return l.now }), Capacity: 1 << 16}
 	return l
 }
@@ -138,7 +138,7 @@ func TestACallerGoesWithinAMinuteOfAJumpOfTheWallClock(t *testing.T) {
 		var jump atomic.Int64
 		own := clock.NewOn(func() (since, wall int64) { return int64(time.Since(start)), time.Now().UnixNano() + jump.Load() })
 		var mu sync.Mutex
-		lines, subject := Lines{Lock: &mu, Clock: own, Capacity: 1}, NewSubject(algorithm.NewFixedWindow(1, day), own.Now(), 0)
+		lines, subject := Lines{Lock: &mu, Clock: own, Capacity: 1}, NewSubject(algorithm.NewFixedWindow(1, day), own.Now())
 		mu.Lock()
 		subject.Take(own.Now(), 1)
 		w, err := lines.Join(t.Context(), &subject, own.Now(), Turn{Cost: 1, Longest: algorithm.Never})

@@ -19,23 +19,20 @@ type Subject struct {
 	// promised is the latest instant promised to a booking or set by the delay of a Take. Until then, only the newest
 	// booking can be undone.
 	promised int64
-	// stamp is the number of the last write, and lastStamp the last number used. A booking compares stamps to find
-	// later writes.
-	stamp, lastStamp uint64
+	// stamp is the identity of the booking that wrote the state, and 0 after any other write.
+	stamp  uint64
+	newest *Booking // the last one that was not made in line
 
 	line *line // nil without waiting callers
 }
 
-// NewSubject returns an unused subject, whose writes are numbered from stamp on.
-func NewSubject(a algorithm.Algorithm, now int64, stamp uint64) Subject {
-	return Subject{algorithm: a, State: algorithm.Start(a, now), promised: math.MinInt64, lastStamp: stamp}
+// NewSubject returns an unused subject.
+func NewSubject(a algorithm.Algorithm, now int64) Subject {
+	return Subject{algorithm: a, State: algorithm.Start(a, now), promised: math.MinInt64}
 }
 
-// wrote stamps a write.
-func (s *Subject) wrote() {
-	s.lastStamp++
-	s.stamp = s.lastStamp
-}
+// wrote notes a write that is no booking.
+func (s *Subject) wrote() { s.stamp = 0 }
 
 // Restored notes that the State comes from elsewhere, where it has changed: no earlier booking is the newest write any more.
 // An instant that the state promises is that of a delayed Take.
@@ -187,12 +184,14 @@ func (s *Subject) Reset(now int64) {
 func (s *Subject) SetAlgorithm(now int64, a algorithm.Algorithm, carry bool) {
 	s.advance(now)
 	if carry {
+		carry = s.carry(now, a)
 		s.State = a.Carry(s.algorithm, s.State, now)
 	} else {
 		s.State = algorithm.Start(a, now)
 	}
-	s.algorithm = a
-	s.wrote()
+	if s.algorithm = a; !carry {
+		s.wrote()
+	}
 	s.replan(now)
 }
 

@@ -75,7 +75,7 @@ type crowd struct {
 func newCrowd(t testing.TB, limit algorithm.Algorithm, weights ...int64) *crowd {
 	c := &crowd{late: newLate(t, limit)}
 	c.lines.Weights = weights
-	c.subject = NewSubject(counted(c.subject.algorithm, &c.takes), c.now, 0)
+	c.subject = NewSubject(counted(c.subject.algorithm, &c.takes), c.now)
 	c.subject.Record(c.now, min(c.subject.algorithm.Capacity(), 100)) // no caller is released at once
 	return c
 }
@@ -224,7 +224,7 @@ func TestPlanForgetsABookingThatBecameCheaper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, algorithm.NewTokenBucket(1, second, 9))
 		c.join(1, 0)
-		b := &Booking{Cost: 5}
+		b := &Booking{Cost: 5, Identity: 1}
 		answer, err := c.subject.Book(b, c.now, algorithm.Never)
 		if err != nil || !b.inLine {
 			t.Fatalf("booking behind a waiter: %+v, %v", answer, err)
@@ -260,7 +260,7 @@ func (c *crowd) anything(r *rand.Rand, draw func(*rand.Rand) algorithm.Algorithm
 	case pick == 37 && r.IntN(4) == 0:
 		s.Record(c.now, r.Int64N(7)-3)
 	case pick == 38 && r.IntN(3) == 0 && algorithm.CanBook(s.algorithm):
-		b := &Booking{Cost: 1 + r.Int64N(costs)}
+		b := &Booking{Cost: 1 + r.Int64N(costs), Identity: r.Uint64() | 1}
 		if _, err := s.Book(b, c.now, algorithm.Never); err == nil && b.inLine && r.IntN(2) == 0 {
 			s.Settle(b, c.now, r.Int64N(b.Cost+1))
 		}

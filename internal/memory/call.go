@@ -73,7 +73,7 @@ func (c call) withParts(request int, e *Engine, now int64) call {
 	home := e.homeOf(q.Rule, now)
 	for i := range q.Rule.Parts {
 		p, u := &q.Rule.Parts[i], &home.parts[i]
-		c.parts = append(c.parts, algorithm.Part{Algorithm: p.Algorithm, Cost: q.Cost, Lease: q.Lease})
+		c.parts = append(c.parts, algorithm.Part{Algorithm: p.Algorithm, Cost: q.Cost, Lease: q.Lease, Taken: q.Taken})
 		c.accesses = append(c.accesses, access{key: q.Key, request: request, hash: h, part: p, own: u.states, states: u.states, limit: u.limit, lender: -1})
 	}
 	return c
@@ -298,6 +298,20 @@ func (e *Engine) unlock(c *call, now int64) {
 		s := &e.shards[bits.TrailingZeros64(set)]
 		s.busy = s.busy[:0]
 		s.mu.Unlock()
+	}
+}
+
+// noteTaken sets when the units of a take were taken, which an undo of it says. A limit may have written them later than
+// now, if time has run back.
+func (c *call) noteTaken(now int64) {
+	for i := range c.requests {
+		c.requests[i].Taken = now
+	}
+	for i := range c.accesses {
+		if x, p := &c.accesses[i], &c.parts[i]; x.place != inEarlier && p.Changed {
+			q := &c.requests[x.request]
+			q.Taken = max(q.Taken, algorithm.TakenAt(p.Algorithm, p.State, now))
+		}
 	}
 }
 

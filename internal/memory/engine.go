@@ -102,6 +102,7 @@ const (
 	TakeUpTo             // take all requests as many times as they fit, up to n
 	Peek                 // the answer of Take right after n units of each request's key were taken; it writes nothing
 	Record               // count the cost even if it does not fit; a negative cost gives units back
+	Undo                 // give back what still counts of a take
 	Renew                // have the leases of slots begin now, if all of them are held
 )
 
@@ -118,13 +119,17 @@ func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int6
 	defer e.unlock(&c, now)
 	switch verb {
 	case Take:
-		answer = algorithm.Take(c.parts, now)
+		if answer = algorithm.Take(c.parts, now); answer.Allowed && requests[0].Lease != 0 {
+			c.noteTaken(now)
+		}
 	case TakeUpTo:
 		times, answer = algorithm.TakeUpTo(c.parts, now, n)
 	case Peek:
 		answer = algorithm.PeekAfter(c.parts, now, n)
 	case Record:
 		answer = algorithm.Record(c.parts, now)
+	case Undo:
+		answer = algorithm.Undo(c.parts, now)
 	case Renew:
 		answer = algorithm.Renew(c.parts, now)
 	}

@@ -30,6 +30,7 @@ type Request struct {
 	Colocation string
 	Cost       int64
 	Lease      uint64
+	Taken      int64 // when an undo's units were taken; a take with a lease sets it
 }
 
 // Problem is the reason no engine can decide a request: a weir.RequestError without its operation.
