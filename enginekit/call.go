@@ -1,7 +1,9 @@
 package enginekit
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -12,7 +14,7 @@ import (
 
 // Call is the checked and merged requests of one call of an engine. Its parts are decided together, all or none.
 type Call struct {
-	Op    weir.Op // a take, peek, record or reset; a return is a record of negative costs
+	Op    weir.Op // a take, peek, record or reset. A return is a record of negative costs, or with a Taken an undo of them
 	Lease uint64
 	Parts []Part
 	Most  int64 // the most times that a take may take the requests: 1, or more in a weir.OpTakeUpTo
@@ -25,6 +27,7 @@ type Part struct {
 	Request weir.Request // merged: Cost is the sum for one rule and key
 	Limit   int          // index of the limit in Request.Rule.Limits()
 	Name    string       // of the limit's states: see StateNames
+	Taken   int64        // when the units were taken: of a return that is an undo, and Decide sets it at a take with a Lease
 	State   State        // the state before the decision; NewCall sets it to fresh
 	Changed bool         // Decide changed the state, so the engine must store it; false for a stateless limit
 }
@@ -40,7 +43,7 @@ func NewCall(ctx context.Context, call weir.Call) (*Call, error) {
 	if op == weir.OpTakeUpTo {
 		op = weir.OpTake
 	}
-	if err := CheckMost(call.Most); err != nil {
+	if err := cmp.Or(CheckMost(call.Most), weir.CheckTaken(call)); err != nil {
 		return nil, err
 	}
 	merged, err := Merge(op, call.Requests)
@@ -63,16 +66,42 @@ func newCall(op weir.Op, merged []weir.Request, call *weir.Call) *Call {
 			c.Most = max(call.Most, 1)
 			q.Cost *= min(call.Most, 1)
 		}
+		taken := int64(0)
 		if call.Op == weir.OpReturn {
-			c.Op, q.Cost = weir.OpRecord, -q.Cost
+			q.Cost = -q.Cost
+			if c.Op = weir.OpRecord; call.Taken != nil {
+				c.Op, taken = weir.OpReturn, call.Taken[indexOf(call.Requests, &q)]
+			}
 		}
 		limits := rule.Of(q.Rule).Parts
 		for i := range limits {
 			f := Functions{limits[i].Algorithm}
-			c.Parts = append(c.Parts, Part{Functions: f, Request: q, Limit: i, Name: limits[i].State, State: f.Fresh()})
+			c.Parts = append(c.Parts, Part{Functions: f, Request: q, Limit: i, Name: limits[i].State, Taken: taken, State: f.Fresh()})
 		}
 	}
 	return c
+}
+
+// indexOf returns the index of the first request with the rule and the key of q.
+func indexOf(requests []weir.Request, q *weir.Request) int {
+	return slices.IndexFunc(requests, func(r weir.Request) bool { return r.Key == q.Key && r.Rule.Name() == q.Rule.Name() })
+}
+
+// taken returns the Taken of the answer to a take, which was admitted.
+func (c *Call) taken(requests []weir.Request) []int64 {
+	if c.Op != weir.OpTake || c.Lease == 0 {
+		return nil
+	}
+	taken := make([]int64, len(requests))
+	for i := range requests {
+		taken[i] = math.MinInt64
+		for j := range c.Parts {
+			if p := &c.Parts[j]; p.Request.Key == requests[i].Key && p.Request.Rule.Name() == requests[i].Rule.Name() {
+				taken[i] = max(taken[i], p.Taken)
+			}
+		}
+	}
+	return taken
 }
 
 // Decide decides the call at an instant, in nanoseconds since the Unix epoch. The
@@ -88,7 +117,14 @@ func (c *Call) Decide(now int64) weir.Decision {
 		}
 		return weir.Decision{}
 	}
-	return c.change(func(parts []algorithm.Part) algorithm.Answer { return c.ask(parts, now) })
+	d := c.change(func(parts []algorithm.Part) algorithm.Answer { return c.ask(parts, now) })
+	if c.Op == weir.OpTake && d.Allowed && c.Lease != 0 {
+		for i := range c.Parts {
+			p := &c.Parts[i]
+			p.Taken = algorithm.TakenAt(p.algorithm, p.State.state, now)
+		}
+	}
+	return d
 }
 
 // change has verb decide the parts, and takes in the states that it changed.
@@ -96,7 +132,7 @@ func (c *Call) change(verb func([]algorithm.Part) algorithm.Answer) weir.Decisio
 	parts := make([]algorithm.Part, len(c.Parts))
 	for i := range parts {
 		p := &c.Parts[i]
-		parts[i] = algorithm.Part{Algorithm: p.algorithm, State: p.State.state, Cost: p.Request.Cost, Lease: c.Lease}
+		parts[i] = algorithm.Part{Algorithm: p.algorithm, State: p.State.state, Cost: p.Request.Cost, Lease: c.Lease, Taken: p.Taken}
 	}
 	answer := verb(parts)
 	for i := range parts {
@@ -136,6 +172,8 @@ func ask(op weir.Op, parts []algorithm.Part, now int64) algorithm.Answer {
 		return algorithm.Take(parts, now)
 	case weir.OpRecord:
 		return algorithm.Record(parts, now)
+	case weir.OpReturn:
+		return algorithm.Undo(parts, now)
 	}
 	return algorithm.Peek(parts, now)
 }

@@ -72,6 +72,19 @@ func (f Functions) Give(s State, now, units int64, lease uint64) State {
 	return State{part[0].State}
 }
 
+// TakenAt returns when the units of a take that has just written s count as taken: now, unless time has run back.
+func (f Functions) TakenAt(s State, now int64) int64 {
+	return algorithm.TakenAt(f.algorithm, s.state, now)
+}
+
+// Undo works like Give for units that were taken at an instant, by TakenAt. A window, a cycle, a log or a gate gets back only
+// what still counts of that take.
+func (f Functions) Undo(s State, taken, now, units int64, lease uint64) State {
+	part := [1]algorithm.Part{{Algorithm: f.algorithm, State: s.state, Cost: -units, Lease: lease, Taken: taken}}
+	algorithm.Undo(part[:], now)
+	return State{part[0].State}
+}
+
 // Refused returns the state after a cost was refused for lack of room. changed is true if the engine must store it:
 // the limit is a bucket that is faster than the one that wrote the state, and the cost is at most its capacity. A call
 // that is refused stores it for each part whose own Wait is above 0, if no cost of the call is above a capacity.

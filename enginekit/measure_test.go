@@ -48,13 +48,13 @@ func (e *measuring) decide(_ context.Context, call *enginekit.Call) (weir.Decisi
 	if call.Op == weir.OpReset {
 		return weir.Decision{}, nil
 	}
-	wrote := call.Op == weir.OpRecord || call.Op == weir.OpTake && (fits || counts)
+	wrote := call.Op == weir.OpRecord || call.Op == weir.OpReturn || call.Op == weir.OpTake && (fits || counts)
 	if call.Op == weir.OpTake && !fits && fit {
 		e.refuse(call, now)
 	}
 	var measures []*enginekit.Measure
 	for i := range call.Parts {
-		measures = append(measures, e.measure(&call.Parts[i], call.Lease, now, wrote))
+		measures = append(measures, e.measure(&call.Parts[i], call, now, wrote))
 	}
 	d, binding := enginekit.Compose(call.Op, measures)
 	q := &call.Parts[binding].Request
@@ -92,17 +92,19 @@ func (e *measuring) repeat(call *enginekit.Call, now int64) {
 	}
 }
 
-func (e *measuring) measure(p *enginekit.Part, lease uint64, now int64, wrote bool) *enginekit.Measure {
-	state, q := e.load(p), &p.Request
+func (e *measuring) measure(p *enginekit.Part, call *enginekit.Call, now int64, wrote bool) *enginekit.Measure {
+	state, q, lease := e.load(p), &p.Request, call.Lease
 	m := &enginekit.Measure{Cost: q.Cost, Capacity: p.Capacity(), CountsDenied: p.CountsDenied()}
 	before := p.Wait(state, now, q.Cost)
 	m.Before = time.Duration(before)
 	switch {
 	case q.Cost > 0 && wrote:
 		state = p.Take(state, now, q.Cost, lease)
-		m.Delay = time.Duration(p.Delay(state, now))
+		m.Delay, p.Taken = time.Duration(p.Delay(state, now)), p.TakenAt(state, now)
 	case q.Cost > 0 && before == 0 && p.Delays():
 		m.Delay = time.Duration(p.Delay(p.Take(state, now, q.Cost, lease), now))
+	case q.Cost < 0 && call.Op == weir.OpReturn:
+		state = p.Undo(state, p.Taken, now, -max(q.Cost, -int64(weir.Never)), lease)
 	case q.Cost < 0 && wrote:
 		state = p.Give(state, now, -max(q.Cost, -int64(weir.Never)), lease)
 	}

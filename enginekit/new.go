@@ -12,7 +12,8 @@ import (
 //
 // The engine makes calls of all operations except OpReserveAhead, and decides calls in which no limit has a state without
 // the function. A function that does not use [Call.Decide] takes the requests as many times as they fit, Call.Most times
-// at most, and sets Call.Times. It may also take them once.
+// at most, and sets Call.Times. It may also take them once. It sets the Part.Taken of what it took, and undoes an OpReturn
+// with [Functions.Undo].
 //
 // holds returns, for Check, the limits of a rule that the engine cannot hold. A nil holds accepts all rules.
 func New(decide func(context.Context, *Call) (weir.Decision, error), holds func(*weir.Rule) error) weir.Engine {
@@ -50,6 +51,9 @@ func (e *engine) answer(ctx context.Context, c *weir.Call) (a weir.Answer, err e
 		a.Decision = call.Decide(0)
 	} else if a.Decision, err = e.decide(ctx, call); err != nil {
 		return a, err
+	}
+	if a.Decision.Allowed {
+		a.Taken = call.taken(c.Requests)
 	}
 	if c.Op == weir.OpTakeUpTo && a.Decision.Allowed {
 		a.Times = min(max(call.Times, 1), c.Most) // a function that ignores Most takes once

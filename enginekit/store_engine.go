@@ -181,6 +181,9 @@ func (e *StoreEngine) answer(ctx context.Context, a *question, c weir.Call) (wei
 		}
 	}
 	answer := weir.Answer{Decision: a.answer}
+	if a.answer.Allowed {
+		answer.Taken = a.call.taken(c.Requests)
+	}
 	if c.Op == weir.OpTakeUpTo && a.answer.Allowed {
 		answer.Times = min(max(a.call.Times, 1), c.Most)
 	}

@@ -105,12 +105,15 @@ func (a *question) recalls(now int64) bool {
 		return false
 	}
 	s := a.rows[0].state(a.identity)
-	if s == nil || s.ends <= now || len(s.numbers) != answerNumbers {
+	if s == nil || s.ends <= now || len(s.numbers) != answerNumbers+len(a.call.Parts) {
 		return false
 	}
 	n := s.numbers
 	binding := &a.call.Parts[min(max(n[10], 0), int64(len(a.call.Parts)-1))].Request
 	a.call.Times = n[9]
+	for i := range a.call.Parts {
+		a.call.Parts[i].Taken = n[answerNumbers+i]
+	}
 	a.answer = weir.Decision{
 		Allowed: n[0] == 1, Unrecorded: n[1] == 1, RefusedBy: uint8(n[2]), Cause: weir.Cause(n[3]), Limit: n[4], Remaining: n[5],
 		RetryAfter: time.Duration(n[6]), ResetAfter: time.Duration(n[7]), Delay: time.Duration(n[8]), Rule: binding.Rule.Name(), Key: binding.Key,
@@ -118,14 +121,18 @@ func (a *question) recalls(now int64) bool {
 	return true
 }
 
-const answerNumbers = 11
+const answerNumbers = 11 // and when each part was taken
 
 // numbers returns the answer as recalls reads it.
 func (a *question) numbers() []int64 {
 	d := &a.answer
 	binding := slices.IndexFunc(a.call.Parts, func(p Part) bool { return p.Request.Key == d.Key && p.Request.Rule.Name() == d.Rule })
-	return []int64{one(d.Allowed), one(d.Unrecorded), int64(d.RefusedBy), int64(d.Cause), d.Limit, d.Remaining,
+	numbers := []int64{one(d.Allowed), one(d.Unrecorded), int64(d.RefusedBy), int64(d.Cause), d.Limit, d.Remaining,
 		int64(d.RetryAfter), int64(d.ResetAfter), int64(d.Delay), a.call.Times, int64(binding)}
+	for i := range a.call.Parts {
+		numbers = append(numbers, a.call.Parts[i].Taken)
+	}
+	return numbers
 }
 
 func one(b bool) int64 {

@@ -56,6 +56,8 @@ var pieces = []struct {
 	{"UnlimitedAdmitsAllAndDenyAllTakesNothing", statelessLimits},
 	{"CheckAcceptsEveryLimit", checkAccepts},
 	{"SettleGivesBackOrRecordsTheDifference", settles},
+	{"ALateSettlementGivesBackOnlyWhatStillCounts", lateSettlement},
+	{"RandomSettlementsLeaveWhatTheTrueCostsLeave", randomSettlements},
 	{"EverySettlementEndsEverySlot", settlementEndsSlots},
 	{"AReservationIsSettledOnce", settledOnce},
 	{"SlotsAreRenewedWhileTheyAreHeld", renewsSlots},
