@@ -21,7 +21,7 @@ import (
 //
 // Each lane's take has an identity, so that an undo of it can be repeated, and can be sent for a take without an answer.
 // A caller's own identity lets the caller ask again, so after an error its takes are not undone.
-func (e *Engine) across(ctx context.Context, o wire.Op, q wire.Decision, identity string, requests []weir.Request) (times int64, _ weir.Decision, err error) {
+func (e *Engine) across(ctx context.Context, o wire.Op, q wire.Decision, identity string, requests []weir.Request, taken takenAt) (times int64, _ weir.Decision, err error) {
 	a := &laneByLane{engine: e, takes: q.Op == wire.OpTake || q.Op == wire.OpUpTo, identity: identity}
 	lanes := byLane(q.Parts)
 	times = q.Count()
@@ -38,6 +38,7 @@ func (e *Engine) across(ctx context.Context, o wire.Op, q wire.Decision, identit
 			return 0, weir.Decision{}, a.failed(o, err)
 		}
 		a.again = d.Again
+		taken.note(d.Parts)
 		if d.Op == wire.OpTake && !d.Admitted {
 			times = 0
 		} else if times > 0 && q.Op != wire.OpPeek {

@@ -15,29 +15,30 @@ import (
 
 // plain makes one decision on requests without a lease or an identity.
 func (e *Engine) plain(ctx context.Context, o wire.Op, requests []weir.Request) (weir.Decision, error) {
-	_, d, err := e.decideTimes(ctx, o, 1, weir.Call{Requests: requests})
-	return d, err
+	a, err := e.decideTimes(ctx, o, 1, weir.Call{Requests: requests})
+	return a.Decision, err
 }
 
 // decide makes one decision on the requests of a call.
 func (e *Engine) decide(ctx context.Context, o wire.Op, c weir.Call) (weir.Answer, error) {
-	_, d, err := e.decideTimes(ctx, o, 1, c)
-	return weir.Answer{Decision: d}, asMade(c.Op, err)
+	a, err := e.decideTimes(ctx, o, 1, c)
+	a.Times = 0
+	return a, asMade(c.Op, err)
 }
 
-// decideTimes works like decide, except that a take takes the requests as often as they fit, up to most times. It
-// returns the number of times.
-func (e *Engine) decideTimes(ctx context.Context, o wire.Op, most int64, c weir.Call) (times int64, d weir.Decision, err error) {
+// decideTimes works like decide, except that a take takes the requests as often as they fit, up to most times. The answer
+// has the number of times.
+func (e *Engine) decideTimes(ctx context.Context, o wire.Op, most int64, c weir.Call) (a weir.Answer, err error) {
 	identity := c.Identity
 	if err := enginekit.CheckIdentity(o.Verb(), identity); err != nil {
-		return 0, weir.Decision{}, err
+		return a, err
 	}
 	requests, err := mergedOf(o, &c)
 	if err != nil {
-		return 0, weir.Decision{}, err
+		return a, err
 	}
 	if err := ctx.Err(); err != nil {
-		return 0, weir.Decision{}, cannotDecide(o.String(), fault.Uncounted(fault.Cancelled, err))
+		return a, cannotDecide(o.String(), fault.Uncounted(fault.Cancelled, err))
 	}
 	s := e.calls.Submission()
 	parts, at, err := e.parts(s.Few[:0], requests, c.Lease)
@@ -45,11 +46,11 @@ func (e *Engine) decideTimes(ctx context.Context, o wire.Op, most int64, c weir.
 		err = cmp.Or(checkLeases(o, parts, requests), tooMuch(o, parts))
 	}
 	if err != nil {
-		return 0, weir.Decision{}, err
+		return a, err
 	}
 	if at.leased && o == wire.OpRecord {
 		settle, whole := e.holds.Releasing(parts)
-		defer func() { settle(err == nil && !d.Unrecorded) }()
+		defer func() { settle(err == nil && !a.Decision.Unrecorded) }()
 		if whole {
 			identity = "" // which an earlier decision may have had, whose release would be taken for this one
 		}
@@ -66,22 +67,26 @@ func (e *Engine) decideTimes(ctx context.Context, o wire.Op, most int64, c weir.
 	if upTo {
 		s.One[0].Most = wanted
 	}
+	var taken takenAt
+	if o == wire.OpTake && c.Lease != 0 {
+		taken = newTakenAt(requests)
+	}
 	switch {
 	case len(parts) == 0:
-		times = most
-		d, err = e.withoutState(o, requests)
+		a.Decision, err = e.withoutState(o, requests)
 	case at.oneLane:
-		times, d, err = e.inOneCall(ctx, o, s, identity, requests)
+		a.Times, a.Decision, err = e.inOneCall(ctx, o, s, identity, requests, taken)
 	default:
-		times, d, err = e.across(ctx, o, s.One[0], identity, requests)
+		a.Times, a.Decision, err = e.across(ctx, o, s.One[0], identity, requests, taken)
 	}
-	switch {
-	case err != nil || !d.Allowed:
-		return 0, d, err
-	case upTo:
-		return times, d, nil
+	if !upTo || len(parts) == 0 {
+		a.Times = most
 	}
-	return most, d, nil
+	if err != nil || !a.Decision.Allowed {
+		return weir.Answer{Decision: a.Decision}, err
+	}
+	a.Taken = taken.of(requests, c.Requests)
+	return a, nil
 }
 
 // takeUpTo takes the requests as many times as they fit, most times at most, in one
@@ -92,8 +97,7 @@ func (e *Engine) takeUpTo(ctx context.Context, c weir.Call) (a weir.Answer, err 
 		return a, err
 	}
 	if c.Most > 0 {
-		a.Times, a.Decision, err = e.decideTimes(ctx, wire.OpTake, c.Most, c)
-		return a, err
+		return e.decideTimes(ctx, wire.OpTake, c.Most, c)
 	}
 	c.Requests = slices.Clone(c.Requests)
 	for i := range c.Requests {
@@ -136,7 +140,7 @@ func asking(o wire.Op, most int64, parts []wire.Part, at layout) wire.Decision {
 }
 
 // inOneCall answers s, which has one decision, with one call of the script.
-func (e *Engine) inOneCall(ctx context.Context, o wire.Op, s *calls.Submission, identity string, requests []weir.Request) (times int64, d weir.Decision, err error) {
+func (e *Engine) inOneCall(ctx context.Context, o wire.Op, s *calls.Submission, identity string, requests []weir.Request, taken takenAt) (times int64, d weir.Decision, err error) {
 	q := &s.One[0]
 	q.Identify(&e.keys, identity)
 	s.Decisions = s.One[:]
@@ -147,7 +151,7 @@ func (e *Engine) inOneCall(ctx context.Context, o wire.Op, s *calls.Submission, 
 	}
 	switch {
 	case q.Err == fault.ErrCrossing:
-		times, d, err = e.across(ctx, o, *q, identity, requests)
+		times, d, err = e.across(ctx, o, *q, identity, requests, taken)
 	case q.Err != nil:
 		err = cannotDecide(o.String(), q.Err)
 	case s.Composed.Asked:
@@ -155,6 +159,7 @@ func (e *Engine) inOneCall(ctx context.Context, o wire.Op, s *calls.Submission, 
 	case o != wire.OpReset:
 		times, d = q.Count(), answer(o, q.Parts, requests)
 	}
+	taken.note(q.Parts)
 	e.calls.Release(s)
 	return times, d, err
 }

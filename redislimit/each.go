@@ -130,6 +130,9 @@ var opOf = map[weir.Op]wire.Op{weir.OpTake: wire.OpTake, weir.OpPeek: wire.OpPee
 // decisionOf returns the decision of a call. alone reports that the call is more than one decision, or gives slots back.
 func (e *Engine) decisionOf(space []wire.Part, c *weir.Call) (q wire.Decision, alone bool, err error) {
 	o := opOf[c.Op]
+	if c.Taken != nil {
+		return q, true, nil
+	}
 	merged, err := mergedOf(o, c)
 	if err != nil {
 		return q, false, err

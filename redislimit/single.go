@@ -67,6 +67,6 @@ func (e *Engine) takeSingle(ctx context.Context, s *calls.Submission, requests [
 
 // apart decides the take of s in the way of several lanes.
 func (e *Engine) apart(ctx context.Context, s *calls.Submission, requests []weir.Request) (weir.Decision, error) {
-	_, d, err := e.across(ctx, wire.OpTake, s.One[0], "", requests)
+	_, d, err := e.across(ctx, wire.OpTake, s.One[0], "", requests, nil)
 	return d, err
 }

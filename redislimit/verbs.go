@@ -17,6 +17,9 @@ func (e *Engine) Clock() func() int64 { return e.options.Clock }
 
 // Do makes one call.
 func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error) {
+	if err := weir.CheckTaken(c); err != nil {
+		return a, err
+	}
 	ctx, cancel := c.Bound(ctx)
 	defer cancel()
 	switch c.Op {
@@ -34,7 +37,13 @@ func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error)
 		return e.reserveAhead(ctx, c)
 	case weir.OpPeek:
 		return e.decide(ctx, wire.OpPeek, c)
-	case weir.OpRecord, weir.OpReturn:
+	case weir.OpReturn:
+		if c.Taken != nil {
+			a.Decision, err = e.undo(ctx, c)
+			return a, asMade(c.Op, err)
+		}
+		return e.decide(ctx, wire.OpRecord, c)
+	case weir.OpRecord:
 		return e.decide(ctx, wire.OpRecord, c)
 	case weir.OpReset:
 		return e.decide(ctx, wire.OpReset, c)

@@ -20,18 +20,35 @@ func (d *Decision) Undos(times int64) (undos []Decision) {
 			for i := range parts {
 				alone := parts[i : i+1 : i+1]
 				alone[0].Joins = false
-				undos = append(undos, Decision{Op: OpUndo, Parts: alone, Now: alone[0].wrote, Sent: d.Sent})
+				undos = append(undos, Decision{Op: OpUndo, Parts: alone, Now: alone[0].wrote, Sent: d.Sent, Late: true})
 			}
 			return undos
 		}
 	}
-	return []Decision{{Op: OpUndo, Parts: parts, Now: parts[0].wrote, Sent: d.Sent}}
+	return []Decision{{Op: OpUndo, Parts: parts, Now: parts[0].wrote, Sent: d.Sent, Late: true}}
 }
 
 // UndoOf returns the undo of a take by its identity, for a number of times its costs.
 func (d *Decision) UndoOf(times int64) Decision {
-	return Decision{Op: OpUndo, Parts: d.Repeated(times), Now: d.Now, Sent: d.Sent, Identity: d.Identity}
+	return Decision{Op: OpUndo, Parts: d.Repeated(times), Now: d.Now, Sent: d.Sent, Late: true, Identity: d.Identity}
 }
+
+// Settlements returns the undos of takes by their callers. taken has the instant of each request of the parts, in us. Parts
+// with one value have one request.
+func Settlements(parts []Part, taken []int64) (undos []Decision) {
+	for len(parts) > 0 {
+		n := 1
+		for n < len(parts) && taken[parts[n].Request] == taken[parts[0].Request] {
+			n++
+		}
+		undos = append(undos, Decision{Op: OpUndo, Parts: parts[:n:n], Now: taken[parts[0].Request]})
+		parts = parts[n:]
+	}
+	return undos
+}
+
+// Wrote returns the instant at which an admitted take wrote the part, in us.
+func (p *Part) Wrote() int64 { return p.wrote }
 
 // Withdrawal returns the decision that gives n units of a booking back.
 func (d *Decision) Withdrawal(n int64) Decision {

@@ -83,14 +83,14 @@ func (b *Batch) decision(d *Decision) {
 	case OpReset:
 		b.occurs(withResets)
 	case OpUndo:
-		b.Args = stored.Doubles(b.Args, float64(d.Now), d.age())
+		b.Args = stored.Doubles(b.Args, float64(d.Now), d.past())
 	case OpUpTo:
 		b.occurs(withUpTo)
 		b.Args = stored.Doubles(b.Args, float64(d.Times))
 	case OpBook:
 		b.Args = stored.Doubles(b.Args, float64(d.Longest))
 	case OpWithdraw:
-		b.Args = stored.Doubles(b.Args, float64(d.Due), d.beyond())
+		b.Args = stored.Doubles(b.Args, float64(d.Due), d.past())
 	}
 	for i := range d.Parts {
 		if !d.Parts[i].Joins {

@@ -19,7 +19,7 @@ type Decision struct {
 	Op       Op
 	Admitted bool
 	Again    bool // the answer is the first one to its identity, not the first time
-	Late     bool // a withdrawal of the engine: the caller of the booking has gone
+	Late     bool // an undo or withdrawal of the engine: the caller has gone
 
 	Unsignalled bool // the call names no lines of the slots that it frees
 	Parts       []Part
@@ -120,10 +120,14 @@ func (d *Decision) age() float64 {
 	return math.Ceil(float64(time.Since(d.Sent)) / float64(time.Microsecond))
 }
 
-// beyond returns for how long the booked instant of a withdrawal has passed, at least, or -1 if its caller cancels it.
-func (d *Decision) beyond() float64 {
-	if !d.Late {
+// past returns how long ago the undone take was sent, or the booked instant of a withdrawal was, at least. It returns -1 if
+// the caller settles the take or cancels the booking.
+func (d *Decision) past() float64 {
+	switch {
+	case !d.Late:
 		return -1
+	case d.Op == OpUndo:
+		return d.age()
 	}
 	return max(d.age()-float64(d.Due-d.Now), 0)
 }

@@ -47,7 +47,7 @@ while pos <= #args and (work <= MOST_WORK or number == 0 or lines > 0 and not li
     elseif op == 'withdraw' or op == 'undo' then
       special.taken, special.past, pos = unpack_('<dd', args, pos)
       if id and op == 'undo' then special.taken = special.found end
-      special.past = (op == 'undo' or special.past >= 0) and max(special.past, now - special.taken) or nil
+      special.past = special.past >= 0 and max(special.past, now - special.taken) or nil
     elseif op == 'upto' then
       times, pos = unpack_('<d', args, pos)
       times, op, o = fitting(pos, parts, times), 'take', o + 1

@@ -93,6 +93,7 @@ if buckets > 0 then
     local MOST_UNITS, MOST_AHEAD = 2^53, 2^51
     local cw, cf, bw, bf, den, unit, sign, dw, df = p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9] -- faster than unpack
     local leaky, faster = dw >= 0, nil
+    if op == 'undo' and not special.past and sign == 1 then op, sign = 'record', -1 end -- its caller gets all units back
     if not leaky then told = at > now and fmod(at, 1) > 0 and at - 0.5 or -inf elseif not (told < MOST_UNITS) then return end
     if w < now then
       if op == 'undo' then return true end

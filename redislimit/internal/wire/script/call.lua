@@ -17,7 +17,7 @@
 -- The last of them may be absent.
 --
 -- A decision: the length of its op, u8, and the op; how many groups, u16; for an undo the instant at which the undone take was
--- written, and how long ago its caller sent it at least, in us; for an upto the most times that it takes the costs: at least 1,
+-- written, and how long ago its caller sent it at least, in us, or -1 if the caller settles it; for an upto the most times that it takes the costs: at least 1,
 -- and at most what a fresh key admits; for a book the longest time until the booked instant, in us; for a withdraw the booked
 -- instant, and how long ago it was at least if the engine undoes the booking, in us, or -1 if its caller cancels it; then its
 -- groups. No cost of a take or book is above the capacity of its limit.
@@ -50,8 +50,8 @@
 -- listed, made or moved more than MOST_WORK entries, because other callers of the server wait for it.
 --
 -- book and withdraw are for buckets, gates and cycles alone. A withdraw gives units of a booking back, which come with a
--- negative cost: all of the newest, and otherwise what the limit permits. Like an undo, the engine's own brings back nothing
--- that flowed back after the instant.
+-- negative cost: all of the newest, and otherwise what the limit permits. An undo or a withdraw brings back nothing but what
+-- still counts of that take, and of a bucket, unless its caller asks for it, nothing that flowed back after the instant.
 -- renew is for slots alone. It gives the units of the identity a new lease, and is refused if that identity no longer holds
 -- them.
 --
@@ -159,8 +159,8 @@ local groups = {}
 local limits = {}
 -- special is what only an undo, book or withdraw needs:
 -- found       the instant of an identified take
--- taken, past for an undo: the instant of the undone take or booking, and how long ago it was; for a cancelled booking the
---             instant, and nil
+-- taken, past for an undo: the instant of the undone take or booking, and how long ago it was; nil if its caller settles or
+--             cancels it
 -- due, vacant of a book: its instant, and when there is space. Limits raise both when they are asked.
 -- given       a withdraw is being read
 local special

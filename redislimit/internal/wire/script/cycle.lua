@@ -19,7 +19,7 @@ if cycles > 0 then
       used = max(b - (start - a) / period * most, 0)
     end
     if op == 'undo' then
-      if start ~= startOf(special.taken, period, origin) then return true end
+      if used > most or start ~= startOf(special.taken, period, origin) then return true end
       used = max(used - n, 0)
     elseif op == 'when' or op == 'book' then
       local lacking = used + n - most
@@ -34,7 +34,7 @@ if cycles > 0 then
     elseif op == 'withdraw' then
       if special.taken > now and a == p[5] and b == p[6] then
         start, used = p[7], p[8]
-      elseif used > most or start > now or special.past and start ~= startOf(special.taken, period, origin) then
+      elseif used > most or start > now or start ~= startOf(special.taken, period, origin) then
         return true
       else
         used = max(used + n, 0)

@@ -491,8 +491,6 @@ if logs + slots > 0 then
       elseif newest > now then
         undo(-n)
         last = now
-      elseif not special.past then
-        give(-n)
       elseif not undo(-n) then
         return true, (describe(op, ahead, ahead))
       end
