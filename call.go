@@ -80,7 +80,7 @@ type Answer struct {
 	Decision    Decision
 	Times       int64        // how many times an OpTakeUpTo took the requests; 0 is a refusal
 	Reservation *Reservation // of an OpReserve or OpReserveAhead
-	// Taken is of an admitted OpTake with a Lease: for each request the instant at which its units were taken, in
+	// Taken is of an admitted OpTake or OpTakeUpTo with a Lease: for each request the instant at which its units were taken, in
 	// nanoseconds by the clock of the engine. See Call.Taken.
 	Taken []int64
 }

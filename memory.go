@@ -85,9 +85,12 @@ func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
 			err = m.take(ctx, c.Requests, &a.Decision)
 			return a, err
 		}
-		return m.takeLeased(ctx, &c)
+		return m.takeLeased(ctx, memory.Take, &c)
 	case OpTakeUpTo:
-		err = m.takeUpTo(ctx, &c, &a)
+		if problem := rule.CheckMost(c.Most); problem != nil {
+			return a, requestError(opTake, problem)
+		}
+		return m.takeLeased(ctx, memory.TakeUpTo, &c)
 	case OpReserve:
 		return Reserve(ctx, m, c)
 	case OpReserveAhead:
@@ -124,15 +127,16 @@ func (m *Memory) take(ctx context.Context, requests []Request, d *Decision) (err
 	return err
 }
 
-// takeLeased takes requests that can be settled.
-func (m *Memory) takeLeased(ctx context.Context, c *Call) (a Answer, err error) {
+// takeLeased takes requests that can be settled if they have a lease.
+func (m *Memory) takeLeased(ctx context.Context, verb memory.Verb, c *Call) (a Answer, err error) {
 	var space requestSpace
 	merged, err := m.merge(ctx, opTake, c.Requests, c.Lease, space[:0])
 	if err != nil {
 		return a, err
 	}
-	_, answer, err := m.engine.Decide(memory.Take, merged, 0)
-	if a.Decision, err = describe(opTake, merged, &answer, err); err == nil && a.Decision.Allowed {
+	times, answer, err := m.engine.Decide(verb, merged, c.Most)
+	a.Times = times
+	if a.Decision, err = describe(opTake, merged, &answer, err); err == nil && a.Decision.Allowed && c.Lease != 0 {
 		a.Taken = make([]int64, len(c.Requests))
 		for i := range c.Requests {
 			a.Taken[i] = mergedOf(merged, &c.Requests[i]).Taken
@@ -182,15 +186,6 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 // isPlain reports quickly whether a take of the request is valid.
 func (q *Request) isPlain() bool {
 	return q.Rule != nil && q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost)
-}
-
-// takeUpTo takes the requests as many times as they fit, up to most.
-func (m *Memory) takeUpTo(ctx context.Context, c *Call, a *Answer) (err error) {
-	if problem := rule.CheckMost(c.Most); problem != nil {
-		return requestError(opTake, problem)
-	}
-	a.Times, a.Decision, err = m.decide(ctx, opTake, memory.TakeUpTo, c.Requests, c.Lease, c.Most)
-	return err
 }
 
 // Each makes each call on its own, in order.

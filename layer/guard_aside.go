@@ -88,7 +88,7 @@ var errExited = errors.New("layer: the engine ended its goroutine")
 
 // kept returns a copy of a call that the engine may keep after the caller has gone on.
 func kept(call weir.Call) weir.Call {
-	call.Requests = slices.Clone(call.Requests)
+	call.Requests, call.Taken = slices.Clone(call.Requests), slices.Clone(call.Taken)
 	if call.Op != weir.OpEach {
 		return call
 	}

@@ -70,7 +70,7 @@ func (o *owed) add(call weir.Call, n int64) {
 	now, peers := o.guard.clock.now(), int64(o.guard.local.number())
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, q := range call.Requests {
+	for i, q := range call.Requests {
 		cost := scaled(q.Cost, max(n, -n), 1)
 		name := debtor{q.Rule.String(), q.Key}
 		d := o.debts[name]
@@ -85,7 +85,14 @@ func (o *owed) add(call weir.Call, n int64) {
 			d = &debt{q, peers, make([]portion, len(factsOf(q.Rule).limits))}
 			o.debts[name] = d
 		}
-		d.add(cost, n < 0, now, peers)
+		if taken := now; n > 0 {
+			d.add(cost, now, peers)
+		} else {
+			if i < len(call.Taken) {
+				taken = time.Unix(0, call.Taken[i])
+			}
+			d.giveBack(cost, taken, now, peers)
+		}
 	}
 	o.work()
 }
@@ -104,22 +111,32 @@ func (d *debt) divide(now time.Time, peers int64) {
 	d.peers = peers
 }
 
-// add adds units to each portion, or takes them off.
-func (d *debt) add(cost int64, back bool, now time.Time, peers int64) {
+// add adds units to each portion.
+func (d *debt) add(cost int64, now time.Time, peers int64) {
 	d.divide(now, peers)
 	limits := factsOf(d.request.Rule).limits
 	for i := range limits {
 		l, p := &limits[i], &d.portions[i]
-		l.lapse(p, now)
-		switch lasts := scaled(cost, int64(l.period), l.part(peers)); {
-		case l.kind == bucket && back:
-			p.at = max(p.at-lasts, now.UnixNano())
-		case l.kind == bucket:
-			p.at += min(lasts, math.MaxInt64-p.at)
-		case back:
-			p.units = max(p.units-cost, 0)
-		default:
+		if l.lapse(p, now); l.kind == bucket {
+			p.at += min(scaled(cost, int64(l.period), l.part(peers)), math.MaxInt64-p.at)
+		} else {
 			p.units += min(cost, math.MaxInt64-p.units)
+		}
+	}
+}
+
+// giveBack takes units off each portion in which they still count.
+func (d *debt) giveBack(cost int64, taken, now time.Time, peers int64) {
+	d.divide(now, peers)
+	limits := factsOf(d.request.Rule).limits
+	for i := range limits {
+		l, p := &limits[i], &d.portions[i]
+		switch l.lapse(p, now); {
+		case l.kind == bucket:
+			p.at = max(p.at-scaled(cost, int64(l.period), l.part(peers)), now.UnixNano())
+		case l.kind == window && l.index(taken) != l.index(now), l.kind == log && now.Sub(taken) >= l.period:
+		default:
+			p.units = max(p.units-cost, 0)
 		}
 	}
 }
@@ -331,7 +348,10 @@ func (g *Guarded) lapsed(j *job, now time.Time) bool {
 		return true
 	}
 	back := slotsOf(j.call)
-	for _, q := range j.call.Requests {
+	if j.call.Taken != nil {
+		back.Taken = make([]int64, len(back.Requests)) // slots have identities
+	}
+	for i, q := range j.call.Requests {
 		f := factsOf(q.Rule)
 		asked := q.Cost
 		if q.Rule, q.Cost = f.units, f.outstanding(asked, age, f.sameWindow(j.at, now)); q.Rule == nil {
@@ -340,6 +360,9 @@ func (g *Guarded) lapsed(j *job, now time.Time) bool {
 		g.counts.lost.Add(uint64(asked - q.Cost))
 		if q.Cost > 0 {
 			back.Requests = append(back.Requests, q)
+			if j.call.Taken != nil {
+				back.Taken = append(back.Taken, j.call.Taken[i])
+			}
 		}
 	}
 	j.call, j.at = back, now

@@ -68,6 +68,7 @@ type stock struct {
 	mu       sync.Mutex
 	rule     *weir.Rule
 	left     int64
+	taken    []int64       // the engine's Taken of the block
 	took     time.Duration // before the block was taken; all times are since Leased.began
 	ends     time.Duration // when it must not be used any more
 	used     time.Duration
@@ -212,26 +213,26 @@ func (s *stock) alive(now time.Duration) int64 {
 // Take works like that of every engine. It keeps a request that the stock decides on the stack.
 func (l *Leased) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
 	if len(requests) == 1 && requests[0].Rule != nil && requests[0].Cost > 0 && ctx.Err() == nil {
-		if d, ok := l.takeHere(&requests[0]); ok {
-			return d, nil
+		if a, ok := l.takeHere(&requests[0]); ok {
+			return a.Decision, nil
 		}
 	}
 	return l.engine.Take(ctx, slices.Clone(requests)...)
 }
 
 // takeHere takes from the stock if there is enough.
-func (l *Leased) takeHere(q *weir.Request) (d weir.Decision, ok bool) {
+func (l *Leased) takeHere(q *weir.Request) (a weir.Answer, ok bool) {
 	s := l.find(q)
 	if s == nil {
-		return d, false
+		return a, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := l.now()
 	if s.gone || s.alive(now) < q.Cost || !sameLimits(s.rule, q.Rule) || l.closed.Load() {
-		return d, false
+		return a, false
 	}
-	return l.use(s, q.Cost, now), true
+	return weir.Answer{Decision: l.use(s, q.Cost, now), Taken: s.taken}, true
 }
 
 // use takes a cost that the stock has. The caller holds the lock of s.
@@ -259,7 +260,7 @@ func (l *Leased) take(ctx context.Context, call weir.Call, f *facts) (weir.Answe
 		case s.fill == nil && s.rule != q.Rule && !sameLimits(s.rule, q.Rule):
 			l.change(s, q.Rule)
 		case s.alive(now) >= q.Cost:
-			a := weir.Answer{Decision: l.use(s, q.Cost, now)}
+			a := weir.Answer{Decision: l.use(s, q.Cost, now), Taken: s.taken}
 			s.mu.Unlock()
 			return a, nil
 		case s.fill != nil:
@@ -307,8 +308,8 @@ func (l *Leased) await(ctx context.Context, call weir.Call, f *fill, missing int
 	l.counts.asked.Add(1)
 	a, err = l.next(ctx, call)
 	if err == nil && !a.Decision.Allowed { // perhaps because the other caller has leased the rest
-		if d, ok := l.takeHere(&call.Requests[0]); ok {
-			a.Decision = d
+		if here, ok := l.takeHere(&call.Requests[0]); ok {
+			a = here
 		}
 	}
 	return a, err, true
@@ -336,6 +337,7 @@ func (l *Leased) refill(ctx context.Context, call weir.Call, s *stock, f *facts)
 	call.Requests = []weir.Request{q}
 	if more := block / q.Cost; more > 0 {
 		call.Op, call.Most = weir.OpTakeUpTo, 1+more
+		call.Lease = cmp.Or(call.Lease, weir.NewLease()) // so that the answer tells the instant
 	}
 	l.counts.asked.Add(1)
 	err = errPanicked // unless the engine answers
@@ -369,6 +371,11 @@ func (l *Leased) filled(s *stock, f *facts, a *weir.Answer, err error, shared bo
 	case err != nil || !d.Allowed:
 		s.left = kept
 	case d.Limit != weir.MaxCount: // otherwise a policy admits all, and no engine could take a block back
+		taken := a.Taken
+		if kept > 0 { // which must not come back to a later window
+			a.Taken = s.taken
+		}
+		s.taken = taken
 		s.left = min(scaled(cost, max(a.Times, 1)-1, 1), f.most)
 		s.took, s.ends = began, began+l.options.Hold
 		if known := &f.limits[0]; known.kind == window { // the answer names the end of this window, or of a later one
@@ -434,14 +441,15 @@ func (l *Leased) record(ctx context.Context, call weir.Call, q *weir.Request) (w
 	return l.next(ctx, call)
 }
 
-// giveBack puts units into the stock, if it has room for them.
+// giveBack puts units into the stock, if it has room for them. A settlement only puts them into the block that they are of.
 func (l *Leased) giveBack(ctx context.Context, call weir.Call, q *weir.Request, f *facts) (weir.Answer, error) {
 	s := l.find(q)
 	if s == nil || l.guard != nil && l.guard.local.gave(&call) {
 		return l.next(ctx, call)
 	}
 	s.mu.Lock()
-	if now := l.now(); s.alive(now) > 0 && s.fill == nil && q.Cost <= f.most-s.left {
+	ofBlock := call.Taken == nil || slices.Equal(call.Taken, s.taken)
+	if now := l.now(); ofBlock && s.alive(now) > 0 && s.fill == nil && q.Cost <= f.most-s.left {
 		defer s.mu.Unlock()
 		s.left += q.Cost
 		return weir.Answer{Decision: s.answer(now)}, nil

@@ -10,47 +10,53 @@ import (
 // drop gives back a stock whose time has ended. The caller holds the lock of s.
 func (l *Leased) drop(s *stock, now time.Duration) {
 	if s.left > 0 && now >= s.ends {
-		if back := l.back(s, now); back.Cost > 0 {
-			go l.send([]weir.Request{back})
-		}
+		l.sendLater(l.back(s, now))
 	}
 }
 
 // change gives back a stock whose key has other limits now. The caller holds the lock of s.
 func (l *Leased) change(s *stock, rule *weir.Rule) {
-	if back := l.back(s, l.now()); back.Cost > 0 {
-		go l.send([]weir.Request{back})
-	}
+	l.sendLater(l.back(s, l.now()))
 	s.rule, s.used = rule, 0
 }
 
-// back takes what is left out of the stock, and returns what of it certainly still counts. It may be none: a bucket has
-// refilled meanwhile, or the window may end before the units are back. The caller holds the lock of s.
-func (l *Leased) back(s *stock, now time.Duration) weir.Request {
+func (l *Leased) sendLater(back []weir.Call) {
+	if len(back) > 0 {
+		go l.send(back)
+	}
+}
+
+// back takes what is left out of the stock, and returns the undo of what of it certainly still counts. It may be none: a
+// bucket has refilled meanwhile, or the window may end before the units are back. The caller holds the lock of s.
+func (l *Leased) back(s *stock, now time.Duration) []weir.Call {
 	f := factsOf(s.rule)
 	sameWindow := f.limits[0].kind == window && now+returnTime < s.ends
 	n := f.outstanding(s.left, max(now-s.took, 0)+returnTime, sameWindow)
 	l.counts.lost.Add(uint64(s.left - n))
 	s.left, s.block = 0, s.block/2
-	return weir.Request{Rule: s.rule, Key: s.name.key, Colocation: s.name.colocation, Cost: n}
+	if n == 0 {
+		return nil
+	}
+	q := weir.Request{Rule: s.rule, Key: s.name.key, Colocation: s.name.colocation, Cost: n}
+	return []weir.Call{{Op: weir.OpReturn, Requests: []weir.Request{q}, Taken: s.taken}}
 }
 
 // send gives units back at the engine.
-func (l *Leased) send(requests []weir.Request) {
-	for len(requests) > 0 {
-		n := min(len(requests), returnsBatch)
-		batch := &weir.Batch{Calls: weir.Calls(weir.OpReturn, requests[:n]...), Results: make([]weir.Result, n)}
+func (l *Leased) send(calls []weir.Call) {
+	for len(calls) > 0 {
+		n := min(len(calls), returnsBatch)
+		batch := &weir.Batch{Calls: calls[:n], Results: make([]weir.Result, n)}
 		ctx, cancel := context.WithTimeout(context.Background(), returnTime)
 		_, err := guarded(ctx, weir.Call{Op: weir.OpEach, Each: batch}, l.next)
 		cancel()
 		for i, r := range batch.Results {
-			if err == nil && r.Err == nil {
-				l.counts.returned.Add(uint64(requests[i].Cost))
+			if cost := uint64(calls[i].Requests[0].Cost); err == nil && r.Err == nil {
+				l.counts.returned.Add(cost)
 			} else {
-				l.counts.lost.Add(uint64(requests[i].Cost))
+				l.counts.lost.Add(cost)
 			}
 		}
-		requests = requests[n:]
+		calls = calls[n:]
 	}
 }
 
@@ -85,7 +91,7 @@ func (l *Leased) sweepAll() {
 }
 
 // idle takes out the stocks that were not used lately, or all of them, and forgets keys without one.
-func (l *Leased) idle(now time.Duration, all bool) (back []weir.Request) {
+func (l *Leased) idle(now time.Duration, all bool) (back []weir.Call) {
 	for i := range l.shards {
 		shard := &l.shards[i]
 		shard.mu.Lock()
@@ -93,9 +99,7 @@ func (l *Leased) idle(now time.Duration, all bool) (back []weir.Request) {
 			s.mu.Lock()
 			rests := now - s.used
 			if s.left > 0 && s.fill == nil && (all || now >= s.ends || rests >= l.options.Hold/4) {
-				if q := l.back(s, now); q.Cost > 0 {
-					back = append(back, q)
-				}
+				back = append(back, l.back(s, now)...)
 			}
 			if s.gone = s.left == 0 && s.fill == nil && (all || rests > l.options.Hold); s.gone {
 				delete(shard.all, name)

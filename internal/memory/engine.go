@@ -119,9 +119,7 @@ func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int6
 	defer e.unlock(&c, now)
 	switch verb {
 	case Take:
-		if answer = algorithm.Take(c.parts, now); answer.Allowed && requests[0].Lease != 0 {
-			c.noteTaken(now)
-		}
+		answer = algorithm.Take(c.parts, now)
 	case TakeUpTo:
 		times, answer = algorithm.TakeUpTo(c.parts, now, n)
 	case Peek:
@@ -132,6 +130,9 @@ func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int6
 		answer = algorithm.Undo(c.parts, now)
 	case Renew:
 		answer = algorithm.Renew(c.parts, now)
+	}
+	if verb <= TakeUpTo && answer.Allowed && requests[0].Lease != 0 {
+		c.noteTaken(now)
 	}
 	e.store(&c, answer.Changed, reading)
 	c.nameBinding(&answer)
