@@ -162,7 +162,8 @@ func (r *Reservation) Lease() uint64 {
 	return r.lease
 }
 
-// Taken returns the Answer.Taken of the take of the reservation, or nil if it is a booking or in process.
+// Taken returns the Answer.Taken of the take of the reservation: of one for a later instant that instant. It is nil in
+// process, on a Limiter or a Keyed.
 func (r *Reservation) Taken() []int64 {
 	if r == nil {
 		return nil

@@ -264,6 +264,7 @@ func (m *Memory) reserveAhead(ctx context.Context, c Call) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	c.Taken = []int64{booked[0].Due}
 	return Answer{Decision: d, Reservation: Granted(m, time.Time{}, d, func(ctx context.Context, n int64) error {
 		if err := ctx.Err(); err != nil {
 			return cannotDecide(opSettle, err)

@@ -49,6 +49,7 @@ type LineCaller struct {
 	// The answer.
 
 	Decision weir.Decision // for a refusal by a rate alone, RetryAfter is the time until that rate admits it
+	Taken    []int64       // of an admission: weir.Answer.Taken
 	Stands   []int         // the requests whose slots refuse it; none if a rate does
 	Err      error         // the engine cannot decide these requests; nothing was taken
 	// Next is the time until the rates admit the same requests again after a grant. It is 0 if the engine does not know

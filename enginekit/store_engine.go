@@ -247,6 +247,7 @@ func (e *StoreEngine) reserveAhead(ctx context.Context, c weir.Call) (weir.Answe
 		return weir.Answer{}, err
 	}
 	d := answer.Decision
+	c.Taken = []int64{booked[0].Due}
 	withdraw := func(ctx context.Context, n int64) error { return e.withdraw(ctx, take, booked, n) }
 	return weir.Answer{Decision: d, Reservation: weir.Granted(e, time.Time{}, d, withdraw, c)}, nil
 }

@@ -252,6 +252,8 @@ func (a *lineAsk) decideAll(now int64) {
 		a.runPart(c.question, now)
 		if c.Decision = c.question.answer; c.question.err != nil {
 			c.Err = a.engine.failed(c.question, c.question.err, weir.CountedNo)
+		} else if c.Decision.Allowed {
+			c.Taken = c.question.call.taken(c.Requests)
 		}
 	}
 	for _, k := range a.order {

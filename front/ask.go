@@ -1,6 +1,7 @@
 package front
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/weirflow/weir"
@@ -54,6 +55,11 @@ func (a *Ask[R, A]) Binding() int {
 func (a *Ask[R, A]) HeldUp() bool {
 	limits, refuses := a.Requests[a.Binding()].Rule.Limits(), int(a.Decision.RefusedBy)
 	return refuses < len(limits) && weir.Describe(limits[refuses]).Held // an engine of another author may err
+}
+
+// delays reports whether a request is of a leaky bucket, which cannot be reserved.
+func (a *Ask[R, A]) delays() bool {
+	return slices.ContainsFunc(a.Requests, func(q weir.Request) bool { return q.Rule.Delays() })
 }
 
 // Done lets a later request use the Ask. It drops the keys, so that they can be collected. The Grant stays.

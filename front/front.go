@@ -168,7 +168,7 @@ func (f *Front[R, A]) takeNow(ctx context.Context, a *Ask[R, A]) error {
 			return err
 		}
 		a.Decision = answer.Decision
-		f.grant(a, answer.Reservation, a.Lease)
+		f.grant(a, answer.Reservation, weir.Call{Lease: a.Lease, Taken: answer.Reservation.Taken()})
 		return nil
 	}
 	if a.settles { // by its lease, a Guard knows whether the engine or a policy has admitted what is settled
@@ -176,25 +176,30 @@ func (f *Front[R, A]) takeNow(ctx context.Context, a *Ask[R, A]) error {
 	}
 	answer, err := f.Engine.Do(ctx, call)
 	if a.Decision = answer.Decision; err == nil && a.settles {
-		f.grant(a, nil, call.Lease)
+		f.grant(a, nil, weir.Call{Lease: call.Lease, Taken: answer.Taken})
 	}
 	return err
 }
 
 // takeInTurn waits in the queue. A reservation of slots lets the next request have them when it is done.
 func (f *Front[R, A]) takeInTurn(ctx context.Context, a *Ask[R, A]) error {
-	if a.Lease != 0 {
+	if a.Lease != 0 || a.settles && !a.delays() {
 		acquired, err := f.queue.Acquire(ctx, a.Requests...)
-		if err == nil {
-			a.Decision = acquired.Decision
-			f.grant(a, acquired, 0)
+		if err != nil {
+			return err
 		}
-		return err
+		a.Decision = acquired.Decision
+		var slots reservation
+		if a.Lease != 0 {
+			slots = acquired
+		}
+		f.grant(a, slots, weir.Call{Taken: acquired.Taken()})
+		return nil
 	}
 	d, err := f.queue.Wait(ctx, a.Requests...)
 	d.Delay = 0 // the queue has waited for it
 	if a.Decision = d; err == nil && a.settles {
-		f.grant(a, nil, 0)
+		f.grant(a, nil, weir.Call{})
 	}
 	return err
 }
@@ -219,22 +224,26 @@ func (f *Front[R, A]) refuse(ctx context.Context, a *Ask[R, A], why error) error
 	return err
 }
 
-// grant keeps what was taken under a lease, until the request ends. The reservation has its slots, or is nil.
-func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation, lease uint64) {
+// grant keeps what was taken until the request ends: with the Lease of the take and the Taken of its answer. The reservation
+// has its slots, or is nil.
+func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation, take weir.Call) {
 	if !a.Decision.Allowed {
 		return
 	}
 	g := &Grant[R, A]{rules: f.Rules, failures: &f.failures, slots: slots}
-	var units []weir.Request
+	units := weir.Call{Lease: take.Lease}
 	counted := a.Decision.Limit != weir.MaxCount || f.DryRun != nil // or else a policy of the Guard has admitted it
 	for i, q := range a.Requests {
 		rule, rates := &f.list[a.At[i]], a.Sets[i].rates
 		if (rule.After != nil || rule.Settled) && rates != nil && counted {
 			g.charges = append(g.charges, charge{at: a.At[i], name: rates.Name(), taken: q.Cost, actual: q.Cost})
-			units = append(units, rates.For(q.Key, q.Cost))
+			units.Requests = append(units.Requests, rates.For(q.Key, q.Cost))
+			if i < len(take.Taken) {
+				units.Taken = append(units.Taken, take.Taken[i])
+			}
 		}
 	}
-	g.units = weir.Granted(f.Engine, time.Now(), a.Decision, nil, weir.Call{Requests: units, Lease: lease})
+	g.units = weir.Granted(f.Engine, time.Now(), a.Decision, nil, units)
 	a.Grant = g
 }
 

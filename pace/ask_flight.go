@@ -224,7 +224,9 @@ func (f *flight) settle(c *caller, answer *enginekit.LineCaller, began time.Time
 	case err == nil && d.Allowed:
 		c.decision = d
 		if f.lined && c.acquires {
-			c.reservation = weir.Granted(q.engine, began, d, nil, c.call())
+			take := c.call()
+			take.Taken = answer.Taken
+			c.reservation = weir.Granted(q.engine, began, d, nil, take)
 		}
 		g.land(c, true, !c.left)
 		g.refusals, g.after, g.afterOf = 0, answer.Next, c.requests

@@ -17,44 +17,45 @@ func (e *Engine) reserveAhead(ctx context.Context, c weir.Call) (weir.Answer, er
 	if err := weir.CheckAhead(c); err != nil {
 		return weir.Answer{}, err
 	}
-	d, withdraw, err := e.takeAhead(ctx, max(c.Longest, 0), c.Requests)
+	d, due, withdraw, err := e.takeAhead(ctx, max(c.Longest, 0), c.Requests)
 	if err != nil {
 		return weir.Answer{}, err
 	}
+	c.Taken = []int64{due * int64(time.Microsecond)}
 	return weir.Answer{Decision: d, Reservation: weir.Granted(e, time.Time{}, d, withdraw, c)}, nil
 }
 
-// takeAhead also returns a function that gives units of the booking back.
-func (e *Engine) takeAhead(ctx context.Context, longest time.Duration, requests []weir.Request) (weir.Decision, func(context.Context, int64) error, error) {
-	requests, err := enginekit.Merge(weir.OpReserveAhead, requests)
+// takeAhead also returns the booked instant, in us, and a function that gives units of the booking back.
+func (e *Engine) takeAhead(ctx context.Context, longest time.Duration, requests []weir.Request) (d weir.Decision, due int64, withdraw func(context.Context, int64) error, err error) {
+	requests, err = enginekit.Merge(weir.OpReserveAhead, requests)
 	if err != nil {
-		return weir.Decision{}, nil, err
+		return d, 0, nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return weir.Decision{}, nil, cannotDecide(wire.OpBook.String(), fault.Uncounted(fault.Cancelled, err))
+		return d, 0, nil, cannotDecide(wire.OpBook.String(), fault.Uncounted(fault.Cancelled, err))
 	}
 	parts, at, err := e.parts(nil, requests, 0)
 	if err != nil {
-		return weir.Decision{}, nil, err
+		return d, 0, nil, err
 	}
 	if len(parts) == 0 || at.refused || requests[0].Cost == 0 {
 		d, err := e.plain(ctx, wire.OpTake, requests)
-		return d, nothing, err
+		return d, 0, nothing, err
 	}
 	q, err := e.alone(ctx, wire.Decision{Op: wire.OpBook, Parts: parts, Longest: int64(longest / time.Microsecond)})
 	if err != nil {
-		return weir.Decision{}, nil, cannotDecide(wire.OpBook.String(), err)
+		return d, 0, nil, cannotDecide(wire.OpBook.String(), err)
 	}
-	d := answer(wire.OpTake, q.Parts, requests)
+	d = answer(wire.OpTake, q.Parts, requests)
 	d.ResetAfter = 0 // a refused booking also waits for a cost that is the capacity
 	for i := range q.Parts {
 		d.ResetAfter = max(d.ResetAfter, q.Parts[i].Measure.ResetAfter)
 	}
 	if !d.Allowed {
-		return d, nothing, nil
+		return d, 0, nothing, nil
 	}
 	d.Delay = stored.Duration(q.Due - q.Now)
-	return d, func(ctx context.Context, n int64) error { return e.withdraw(ctx, q, n) }, nil
+	return d, q.Due, func(ctx context.Context, n int64) error { return e.withdraw(ctx, q, n) }, nil
 }
 
 func nothing(context.Context, int64) error { return nil }

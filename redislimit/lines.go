@@ -262,7 +262,11 @@ func (a *lineAsk) answer(i int, c *enginekit.LineCaller) {
 			}
 		}
 	}
-	c.Decision = answer(wire.OpTake, d.Parts, merged)
+	if c.Decision = answer(wire.OpTake, d.Parts, merged); c.Decision.Allowed {
+		taken := newTakenAt(merged)
+		taken.note(d.Parts)
+		c.Taken = taken.of(merged, c.Requests)
+	}
 	switch q.Outcome {
 	case wire.OutcomeTurn:
 		if q.Wait == 0 { // nobody else waits for the rates

@@ -181,7 +181,7 @@ func (s *Server) decide(p *process, c *enginekit.LineCaller, now time.Time, own,
 	}
 	if len(c.Stands) == 0 {
 		a, err := s.Memory.Do(context.Background(), weir.Call{Op: weir.OpTake, Requests: c.Requests, Lease: c.Lease})
-		if c.Decision, c.Err = a.Decision, err; c.Decision.Allowed {
+		if c.Decision, c.Taken, c.Err = a.Decision, a.Taken, err; c.Decision.Allowed {
 			s.leases[lease] = lease != asker
 			s.grants++
 			for i := range c.Requests {

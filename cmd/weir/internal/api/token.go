@@ -16,7 +16,7 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
-// A token is a reservation in text: its requests, the lease that holds its slots, and its end, under a seal that only daemons
+// A token is a reservation in text: its requests, the lease that holds its slots, when its units were taken, and its end, under a seal that only daemons
 // with the same secret can make. A daemon keeps nothing of it. So every daemon on the engine honours the tokens of the
 // others, and a restart ends none.
 //
@@ -38,6 +38,7 @@ type reservation struct {
 	Ends  int64         `json:"e"` // Unix milliseconds
 	Life  time.Duration `json:"d"` // that a renewal gives it
 	Asks  []reserved    `json:"q"`
+	Taken []int64       `json:"t,omitempty"` // weir.Call.Taken
 }
 
 // reserved is a request of a reservation.
@@ -155,6 +156,7 @@ func (a *API) reservationOf(ctx context.Context, token string) (*reservation, []
 func (a *API) handOver(secret []byte, hold *weir.Reservation, requests []weir.Request) (token string, life time.Duration) {
 	hold.HandOver()
 	r := newReservation(requests, hold.Lease(), a.force.Load().leases.shortest(requests))
+	r.Taken = hold.Taken()
 	return r.seal(secret), r.Life
 }
 
@@ -175,7 +177,7 @@ func (a *API) settleOnce(ctx context.Context, r *reservation, requests []weir.Re
 	} else if !marked.Decision.Allowed {
 		return ErrToken
 	}
-	hold := weir.Granted(a.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease})
+	hold := weir.Granted(a.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease, Taken: r.Taken})
 	if len(costs) == 0 {
 		err = hold.Done(ctx)
 	} else {
