@@ -18,8 +18,13 @@ import (
 // unknown, only the slots of a [Concurrency] can still be settled, since their identity makes a repeated release
 // safe. Other units stay as they are.
 //
+// Settle and Cancel undo the reservation's own take. A window, a cycle, a log or a gate gets units back only while they
+// still count there, so a late settlement adds nothing to another window. A bucket gets all of them back, up to full, however
+// late. If estimates come back after the bucket has refilled, up to one burst more passes at once.
+//
 // In process, a reservation may be for a later instant. Until that instant, only the newest reservation of the
-// subject can be undone, and exactly. An older one gives nothing back, because release times are never changed.
+// subject can be undone, and exactly, also after SetLimit. An older one gives nothing back, because release times are never
+// changed.
 type Reservation struct {
 	// Decision is the answer to the reservation. If it is allowed, the caller goes ahead after Decision.Delay.
 	Decision Decision
@@ -63,7 +68,7 @@ func (s settlement) used(i int, reserved int64) int64 {
 	return s.actual[min(i, len(s.actual)-1)]
 }
 
-// Settle reports the true cost of the work. It gives the difference back, or records it in addition. One number holds
+// Settle reports the true cost of the work. It gives back what still counts of the difference, or records it in addition. One number holds
 // for every request of the reservation; otherwise there is one for each. Every slot of a [Concurrency] is released, and
 // a number given for slots is ignored. If a log has no space for a cost, that is an error.
 //
@@ -83,8 +88,11 @@ func (r *Reservation) Settle(ctx context.Context, actual ...int64) error {
 	return r.settle(ctx, settlement{actual: actual})
 }
 
-// Cancel reports that the work was not done, and gives everything back, like Settle(ctx, 0). A caller may defer it
-// right after Reserve, even if Reserve fails or the context ends before.
+// Cancel reports that the work was not done, and gives back all that still counts, like Settle(ctx, 0). A caller may defer
+// it right after Reserve, even if Reserve fails or the context ends before.
+//
+// Settle the reservation, or call Done, once the work is done: Cancel would give a bucket the units of that work back. In
+// x/time/rate a late Cancel does nothing.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Settle(ctx, 0) }
 
 // Done reports that the work was done: it releases the slots of a [Concurrency], and all other units stay spent. A

@@ -103,7 +103,7 @@ func (h *trueCosts) settle(i int, actual int64) {
 	for j, limit := range h.rule.Limits() {
 		// Each limit has an entry, so that a reservation has one place in all of them.
 		back := counted{at: h.clock.now()}
-		if _, ok := limit.(weir.TokenBucket); ok {
+		if weir.Describe(limit).Smooth { // a bucket
 			back.cost = actual - o.cost
 		} else {
 			h.costs[j][o.at].cost = actual

@@ -1,7 +1,5 @@
 package algorithm
 
-import "reflect"
-
 // This file decides what comes back of a take that is settled: only what still counts of that take itself. So a settlement
 // that comes late adds nothing to a later window. Buckets and slots are no undoers: a bucket gets its units back whole,
 // capped at full, and slots are released by identity.
@@ -22,8 +20,8 @@ func TakenAt(a Algorithm, s State, now int64) int64 {
 	return now
 }
 
-// SameState reports whether two limits read one state, so that a take under one can be undone under the other. Entries
-// need no equal periods, because they have instants.
+// SameState reports whether two limits read one state, so that a take under one can be undone under the other. Those with
+// entries have instants or identities to tell.
 func SameState(a, b Algorithm) bool {
 	switch x := a.(type) {
 	case *FixedWindow:
@@ -35,8 +33,14 @@ func SameState(a, b Algorithm) bool {
 	case *Cycle:
 		y, ok := b.(*Cycle)
 		return ok && x.period == y.period && x.origin == y.origin
+	case *TokenBucket:
+		return is[*TokenBucket](b)
+	case *LeakyBucket:
+		return is[*LeakyBucket](b)
+	case *Guava:
+		return is[*Guava](b)
 	}
-	return reflect.TypeOf(a) == reflect.TypeOf(b)
+	return true
 }
 
 // Undo gives back the units of every part, whose cost is negative, as far as they still count of the take at Part.Taken.

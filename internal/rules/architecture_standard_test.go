@@ -90,6 +90,7 @@ var forbidden = []struct {
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{
 		"bench/replay":             "clients of a made-up log are drawn",
 		"layer":                    "which calls are measured",
+		"limittest":                "settlements are drawn from fixed seeds",
 		"enginekit":                "processes whose swaps conflict pause for different times",
 		"pace":                     "callers of several processes spread their questions",
 		"httplimit":                "the identity that slots are held by, and the spread of requests after a pause",
