@@ -45,7 +45,7 @@ func TestALateSettlementThroughALayerGivesNothingToAnotherWindow(t *testing.T) {
 						} else if r.Decision.Allowed {
 							open = append(open, r)
 						}
-						time.Sleep(time.Duration(random.Int64N(int64(10*time.Millisecond))))
+						time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
 					}
 					if 2*len(open) > limit || len(open) < limit/2-1 {
 						t.Errorf("%d units of a window of %d were used", 2*len(open), limit)
