@@ -46,6 +46,9 @@ func randomFile(random *rand.Rand, values []string) string {
 			if value != "" {
 				fmt.Fprintf(&b, "%s    value: %q\n", in, value)
 			}
+			if strings.Contains(value, "*") && random.IntN(2) == 0 {
+				fmt.Fprintf(&b, "%s    share_threshold: true\n", in)
+			}
 			if random.IntN(3) > 0 {
 				limits++
 				fmt.Fprintf(&b, "%s    rate_limit: {unit: day, requests_per_unit: %d}\n", in, limits)
@@ -66,7 +69,7 @@ func TestImportedRulesDecideByTheSameLimits(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 1))
 	values := []string{"", "", "a", "b", "a*", "*b", `a\`, "ab", "*"}
-	asked := []string{"a", "b", "ab", "aab", `a\`, "c"}
+	asked := []string{"a", "b", "ab", "aab", `a\`, "c", "", "*"}
 	decided := 0
 	for range 300 {
 		text := randomFile(random, values)

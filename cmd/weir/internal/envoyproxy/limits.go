@@ -100,7 +100,13 @@ func (r *reader) finish(l *draft, path string, v rules.Value) {
 	case l.Unlimited && unit != 0:
 		l.at.Fail("rate_limit has a unit and is unlimited")
 		return
+	case l.Unlimited && l.Own:
+		l.limitAt.Fail("is the limit of a rate_limit that is unlimited")
+		return
 	case l.Unlimited:
+		if !l.limitAt.IsEmpty() {
+			r.note(l.limitAt, "requests_per_unit has no meaning in a rate_limit that is unlimited")
+		}
 		r.config.Limits = append(r.config.Limits, l.Limit)
 		return
 	case unit == 0:
@@ -130,6 +136,9 @@ func (r *reader) makeRules(l *draft, path string, period time.Duration) (err err
 	}
 	if l.Rule, err = weir.NewRule(name, l.own...); err == nil {
 		err = r.check(l.Rule)
+	}
+	if err == nil && (l.Atomic || r.config.AllOrNothing) && weir.Describe(l.own[0]).Alone {
+		l.limitAt.Fail("stands alone, and all_or_nothing takes from several limits at once")
 	}
 	return err
 }

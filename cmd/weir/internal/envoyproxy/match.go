@@ -94,15 +94,16 @@ func (d *descriptor) shared(value string) string {
 	return value
 }
 
-// statOf returns the name of the statistics of a match. detailed_metric shows each value; otherwise a value is shown if
-// the file names it, or asks for it by value_to_metric. A pattern that shares its threshold is always shown as it is.
+// statOf returns the name of the statistics of a match. detailed_metric shows each value, and an empty one as such;
+// otherwise a value is shown if the file names it, or asks for it by value_to_metric. A pattern that shares its threshold
+// is always shown as it is, and leaves no empty values.
 func (c *Config) statOf(domain string, path []*descriptor, entries []*envoy.RateLimitDescriptor_Entry) string {
 	limit := path[len(path)-1].limit
-	plain := !limit.Detailed
+	shows, shares := limit.Detailed, false
 	for _, d := range path {
-		plain = plain && !d.valueToMetric
+		shows, shares = shows || d.valueToMetric, shares || d.share
 	}
-	if plain {
+	if !shows {
 		return limit.path
 	}
 	name := domain
@@ -111,7 +112,11 @@ func (c *Config) statOf(domain string, path []*descriptor, entries []*envoy.Rate
 		if !d.share && (limit.Detailed || d.valueToMetric) {
 			value = entries[i].Value
 		}
-		name += "." + joined(d.key, value)
+		if limit.Detailed && !shares {
+			name += "." + d.key + "_" + value
+		} else {
+			name += "." + joined(d.key, value)
+		}
 	}
 	return name
 }

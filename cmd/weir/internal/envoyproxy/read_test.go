@@ -13,20 +13,22 @@ import (
 func TestFilesWithErrorsSayWhereAndWhat(t *testing.T) {
 	for file, want := range map[string]string{
 		"descriptors:\n": "f.yaml:1:1: the domain is missing",
-		"domain: d\ndescriptors:\n  - value: v\n":                                                                      "f.yaml:3:5: the descriptor has no key",
-		"domain: d\ndescriptors:\n  - key: a\n    ratelimit: {unit: day, requests_per_unit: 5}\n":                      `f.yaml:4:5: the key "ratelimit" is unknown, want one of domain, key, `,
-		"domain: d\ndescriptors:\n  - key: a\n    rate_limit: {unit: fortnight, requests_per_unit: 5}\n":               `the unit "fortnight" of rate_limit is none of second, minute, `,
-		"domain: d\ndescriptors:\n  - key: a\n    rate_limit: {unlimited: true, unit: day}\n":                          "rate_limit has a unit and is unlimited",
-		"domain: d\ndescriptors:\n  - key: a\n    value: v\n  - key: a\n    value: v\n":                                "f.yaml:5:5: the descriptor d.a_v is given twice",
-		"domain: d\ndescriptors:\n  - a\n":                                                                             "f.yaml:3:5: is ",
-		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, requests_per_unit: -1}}\n":                      "want a whole number between 0 and 4294967295",
-		"domain: d\ndescriptors:\n  - {key: a, share_threshold: true}\n":                                               "share_threshold needs a value with a star",
-		"domain: d\ndescriptors:\n  - {key: a*}\n":                                                                     `the key "a*" has a star, and only values are patterns`,
-		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, name: n, replaces: [{name: n}]}}\n":             "replaces names the limit itself",
-		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, replaces: [{name:}]}}\n":                        "replaces has no name",
-		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day}, weir: {limt: 5/m}}\n":                          `the key "limt" of weir is unknown, want limit, all_or_nothing or on_failure`,
-		"domain: d\ndescriptors:\n  - {key: a, weir: {all_or_nothing: true}}\n":                                        "weir belongs to a rate_limit, and the descriptor has none",
-		"domain: d\ndescriptors:\n  - key: a\n    rate_limit:\n      unit: day\n      requests_per_unit: 2000000000\n": "f.yaml:6:26: ",
+		"domain: d\ndescriptors:\n  - value: v\n":                                                                                         "f.yaml:3:5: the descriptor has no key",
+		"domain: d\ndescriptors:\n  - key: a\n    ratelimit: {unit: day, requests_per_unit: 5}\n":                                         `f.yaml:4:5: the key "ratelimit" is unknown, want one of domain, key, `,
+		"domain: d\ndescriptors:\n  - key: a\n    rate_limit: {unit: fortnight, requests_per_unit: 5}\n":                                  `the unit "fortnight" of rate_limit is none of second, minute, `,
+		"domain: d\ndescriptors:\n  - key: a\n    rate_limit: {unlimited: true, unit: day}\n":                                             "rate_limit has a unit and is unlimited",
+		"domain: d\ndescriptors:\n  - key: a\n    value: v\n  - key: a\n    value: v\n":                                                   "f.yaml:5:5: the descriptor d.a_v is given twice",
+		"domain: d\ndescriptors:\n  - a\n":                                                                                                "f.yaml:3:5: is ",
+		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, requests_per_unit: -1}}\n":                                         "want a whole number between 0 and 4294967295",
+		"domain: d\ndescriptors:\n  - {key: a, share_threshold: true}\n":                                                                  "share_threshold needs a value with a star",
+		"domain: d\ndescriptors:\n  - {key: a*}\n":                                                                                        `the key "a*" has a star, and only values are patterns`,
+		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, name: n, replaces: [{name: n}]}}\n":                                "replaces names the limit itself",
+		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, replaces: [{name:}]}}\n":                                           "replaces has no name",
+		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day}, weir: {limt: 5/m}}\n":                                             `the key "limt" of weir is unknown, want limit, all_or_nothing or on_failure`,
+		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unlimited: true}, weir: {limit: 5/m}}\n":                                      "is the limit of a rate_limit that is unlimited",
+		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day}, weir: {limit: leaky bucket 1/s queue 5, all_or_nothing: true}}\n": "stands alone, and all_or_nothing takes from several limits at once",
+		"domain: d\ndescriptors:\n  - {key: a, weir: {all_or_nothing: true}}\n":                                                           "weir belongs to a rate_limit, and the descriptor has none",
+		"domain: d\ndescriptors:\n  - key: a\n    rate_limit:\n      unit: day\n      requests_per_unit: 2000000000\n":                    "f.yaml:6:26: ",
 	} {
 		engine := weir.NewMemory(weir.MemoryOptions{})
 		_, err := Parser(Settings{}, &Stats{})(rules.Options{Check: func(rules ...*weir.Rule) error {
@@ -145,6 +147,7 @@ descriptors:
   - {key: c, value: "x*y*", rate_limit: {unit: day, requests_per_unit: 1, replaces: [{name: n}, {name: m}]}}
   - {key: c, value: "y*x", rate_limit: {unit: day, requests_per_unit: 1}}
   - {key: d, rate_limit: {unit: day, requests_per_unit: 0}}
+  - {key: e, rate_limit: {unlimited: yes, requests_per_unit: 5}}
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -155,6 +158,7 @@ descriptors:
 		"f.yaml:3: quota_mode has no meaning in a descriptor without rate_limit",
 		"f.yaml:4: rate_limit has no requests_per_unit, so it refuses everything",
 		`f.yaml:6: no value reaches "x*y*": the pattern "x*" comes first`,
+		"f.yaml:9: requests_per_unit has no meaning in a rate_limit that is unlimited",
 		`f.yaml:6: replaces names "m", and no limit has this name`,
 	}
 	if got := notesOf(c); !slices.Equal(got, want) {
@@ -200,5 +204,16 @@ func TestVariablesWithoutEffectAreNamed(t *testing.T) {
 		if err != nil || !slices.Equal(read.Unused, want) {
 			t.Errorf("%s: got %q, %v, want %q", environment, read.Unused, err, want)
 		}
+	}
+}
+
+// Envoy does not release slots, so they come back with a lease.
+func TestSlotsHaveALease(t *testing.T) {
+	c, err := parsed("domain: d\ndescriptors:\n- {key: a, rate_limit: {unit: day}, weir: {limit: concurrency 2}}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Limits[0].Rule.String(); got != "d.a=concurrency 2 lease 1m" {
+		t.Errorf("got %s, want a lease", got)
 	}
 }

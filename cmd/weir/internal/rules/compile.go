@@ -318,11 +318,7 @@ func (l *loader) limit(n node, name string) *weir.Rule {
 	if len(limits) == 0 || strings.HasPrefix(name, "~") || name == "" {
 		return nil
 	}
-	for i, limit := range limits {
-		if d := weir.Describe(limit); d.Held && d.Lease == 0 {
-			limits[i] = weir.Concurrency{Slots: d.Capacity, Lease: defaultLease}
-		}
-	}
+	bound(limits)
 	rule, err := weir.NewRule(name, limits...)
 	if err == nil && l.Check != nil {
 		err = l.Check(rule)
@@ -332,6 +328,15 @@ func (l *loader) limit(n node, name string) *weir.Rule {
 		return nil
 	}
 	return rule
+}
+
+// bound gives limits of slots a lease, unless they have one.
+func bound(limits []weir.Limit) {
+	for i, limit := range limits {
+		if d := weir.Describe(limit); d.Held && d.Lease == 0 {
+			limits[i] = weir.Concurrency{Slots: d.Capacity, Lease: defaultLease}
+		}
+	}
 }
 
 // failLimit notes an error of the library about limits, and points at the word.

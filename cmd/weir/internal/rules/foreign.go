@@ -224,7 +224,8 @@ func (v Value) Fail(format string, values ...any) { v.n.fail(format, values...) 
 // FailLimit notes the problem of a limit.
 func (v Value) FailLimit(err error) { v.n.failLimit(err) }
 
-// Limits reads limits in text form. It returns nil, and has noted a problem, if it cannot.
+// Limits reads limits in text form. Slots get the lease of rules without one. It returns nil, and has noted a problem, if it
+// cannot.
 func (v Value) Limits() []weir.Limit {
 	text, ok := v.n.text("a limit, like 10/s or token bucket 5/m burst 10")
 	if !ok {
@@ -234,6 +235,7 @@ func (v Value) Limits() []weir.Limit {
 	if err != nil {
 		v.n.failLimit(err)
 	}
+	bound(limits)
 	return limits
 }
 
