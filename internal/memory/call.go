@@ -2,6 +2,7 @@ package memory
 
 import (
 	"math/bits"
+	"runtime"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/rule"
@@ -299,6 +300,7 @@ func (e *Engine) unlock(c *call, now int64) {
 		s.busy = s.busy[:0]
 		s.mu.Unlock()
 	}
+	runtime.KeepAlive(c) // and its rules, so that their states were not freed: see named
 }
 
 // noteTaken sets when the units of a take were taken, which an undo of it says. A limit may have written them later than

@@ -26,8 +26,14 @@ type RuleStats struct {
 	Overflow            uint64
 }
 
-// Stats returns the statistics of the engine.
+// entriesAtStats bounds the work for a name that is gone, some milliseconds.
+const entriesAtStats = 1 << 20
+
+// Stats returns the statistics of the engine. It first frees what it may, so that they are those of rules that exist.
 func (e *Engine) Stats() Stats {
+	e.making.Lock()
+	e.freeGone(len(e.inTurn), entriesAtStats, e.clock.Now())
+	e.making.Unlock()
 	s := Stats{Overflow: e.overflow.total.Load()}
 	for _, value := range e.states.Range {
 		s.add(e, value.(*limitStates))

@@ -6,7 +6,8 @@
 // each part under the locks, and writes it back. states.go keeps the states of
 // one limit: as words where they fit, otherwise as cells (cells.go) of shards
 // (shard.go). overflow.go sends a key that finds no room to a state
-// that it shares with others. counts.go and heavy.go count decisions. save.go and
+// that it shares with others. names.go frees the states of rules that the program has
+// no more. counts.go and heavy.go count decisions. save.go and
 // load.go write and read snapshots, whose format is in format.go.
 package memory
 
@@ -14,6 +15,7 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"math"
+	"runtime"
 	"sync"
 
 	"github.com/weirflow/weir/internal/algorithm"
@@ -27,11 +29,17 @@ type Engine struct {
 	number uint32 // for the homes of rules
 	clock  *clock.Clock
 	seed   *table.Seed
-	states sync.Map   // name of a limit's states to *limitStates
-	tables sync.Map   // name of the rules whose states have words, or of such states, to *word.Table
-	making sync.Mutex // of states and tables
-	rules  sync.Map   // name of a rule to *ruleCounts
+	states sync.Map // name of a limit's states to *limitStates
+	tables sync.Map // name of the rules whose states have words, or of such states, to *word.Table
+	rules  sync.Map // name of a rule to *ruleCounts
 	shards [table.Shards]shard
+
+	making  sync.Mutex // of states and tables; it guards the next fields
+	names   map[string]*named
+	inTurn  []*named // all of them
+	turn    int      // the next to look at
+	saves   int      // in progress
+	freedAt int64    // the latest instant at which a name was freed
 
 	maxKeys    int
 	maxParents int
@@ -56,7 +64,7 @@ type Options struct {
 func New(options Options) *Engine {
 	var secret [table.SecretBytes]byte
 	rand.Read(secret[:]) // never fails
-	e := &Engine{number: engines.Add(1), clock: options.Clock, seed: table.NewSeed(secret), maxKeys: options.MaxKeys, parent: options.Parent}
+	e := &Engine{number: engines.Add(1), clock: options.Clock, seed: table.NewSeed(secret), maxKeys: options.MaxKeys, parent: options.Parent, names: map[string]*named{}, freedAt: math.MinInt64}
 	if e.maxKeys > 0 {
 		e.maxParents = max(e.maxKeys/keysPerParent, minParents)
 	}
@@ -80,6 +88,7 @@ func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, a *algorithm.
 	if home.row == nil || !home.take(e.seed.Hash(key), now, cost, a) {
 		return Decided{}
 	}
+	runtime.KeepAlive(r) // so that its states were not freed: see named
 	return Decided{home.counts, now}
 }
 

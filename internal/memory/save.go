@@ -17,6 +17,8 @@ func (e *Engine) Save(w io.Writer) error {
 		engine: e, out: writer{w: w}, start: e.clock.Pair(),
 		names: map[*limitStates]*savedName{}, states: map[*word.Column]*limitStates{}, layouts: map[table.Layout]uint32{},
 	}
+	e.saving(1)
+	defer e.saving(-1)
 	s.header()
 	for i := range e.shards {
 		s.shard(i)
@@ -27,6 +29,13 @@ func (e *Engine) Save(w io.Writer) error {
 		return fmt.Errorf("weir: save: %w", s.out.err)
 	}
 	return nil
+}
+
+// saving counts the saves in progress, which keep what they have begun to write.
+func (e *Engine) saving(more int) {
+	e.making.Lock()
+	defer e.making.Unlock()
+	e.saves += more
 }
 
 // save is a Save in progress.

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 
@@ -66,11 +65,17 @@ func (e *Engine) homeOf(r *rule.Compiled, now int64) *home {
 	if h := at.Load(); h != nil && h.engine == e {
 		return h
 	}
+	e.making.Lock()
+	defer e.making.Unlock()
+	if e.names[r.Name] == nil {
+		e.freeGone(namesAtOnce, table.MaxTouched, now)
+	}
+	e.nameOf(r.Name).use(r)
 	h := &home{engine: e, parts: make([]use, len(r.Parts))}
 	limits := make([]*word.Limit, len(r.Parts))
 	for i := range r.Parts {
 		p := &r.Parts[i]
-		states := e.statesNamed(p.State, p, now)
+		states := e.makeStates(p.State, p, now)
 		limits[i] = states.limit(p.Words)
 		h.parts[i], h.counts = use{states, limits[i]}, states.counts
 	}
@@ -86,6 +91,11 @@ func (e *Engine) statesNamed(name string, p *rule.Part, now int64) *limitStates 
 	}
 	e.making.Lock()
 	defer e.making.Unlock()
+	return e.makeStates(name, p, now)
+}
+
+// makeStates works like statesNamed. The caller holds the lock of making.
+func (e *Engine) makeStates(name string, p *rule.Part, now int64) *limitStates {
 	if found, ok := e.states.Load(name); ok {
 		return found.(*limitStates)
 	}
@@ -98,13 +108,15 @@ func (e *Engine) statesNamed(name string, p *rule.Part, now int64) *limitStates 
 // rules with their name.
 func (e *Engine) newStates(name string, words algorithm.Worder, apart bool, now int64) *limitStates {
 	ruleName, _, _ := strings.Cut(name, "\x00")
-	s := &limitStates{engine: e, name: name, counts: e.countsOf(ruleName), maxKeys: e.maxKeysOf(name)}
+	n := e.nameOf(ruleName)
+	s := &limitStates{engine: e, name: name, counts: n.counts, maxKeys: e.maxKeysOf(name)}
+	n.states = append(n.states, s)
 	if words != nil {
 		if !apart {
-			s.column = e.tableNamed(ruleName+suffixOf(name), s.maxKeys).AddColumn(words, now)
+			s.column = e.tableNamed(n, ruleName+suffixOf(name), s.maxKeys).AddColumn(words, now)
 		}
 		if s.column == nil { // the rules of this name have more limits than an entry has words
-			s.column = e.tableNamed(name, s.maxKeys).AddColumn(words, now)
+			s.column = e.tableNamed(n, name, s.maxKeys).AddColumn(words, now)
 		}
 	}
 	return s
@@ -117,19 +129,13 @@ func (s *limitStates) isApart() bool {
 }
 
 // tableNamed returns the table of a name, and makes it if needed.
-func (e *Engine) tableNamed(name string, maxKeys int) *word.Table {
+func (e *Engine) tableNamed(of *named, name string, maxKeys int) *word.Table {
 	if found, ok := e.tables.Load(name); ok {
 		return found.(*word.Table)
 	}
 	t := word.NewTable(maxKeys)
+	t.Forgotten(e.freedAt) // perhaps with one of this name
+	of.tables = append(of.tables, namedTable{name, t})
 	e.tables.Store(name, t)
 	return t
-}
-
-func (e *Engine) countsOf(rule string) *ruleCounts {
-	found, ok := e.rules.Load(rule)
-	if !ok {
-		found, _ = e.rules.LoadOrStore(rule, &ruleCounts{rule: rule, salt: rand.Uint64()})
-	}
-	return found.(*ruleCounts)
 }
