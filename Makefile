@@ -25,6 +25,8 @@ HOSTILETIME ?= 30m
 # How long `make campaign` runs.
 CAMPAIGNTIME ?= 1h
 TIMES ?= 50
+# How many configurations of nginx `make long` compares with their imported rules.
+CONFIGURATIONS ?= 2000
 # How many decisions `make fuzz-words` compares, and its first seed; 0 draws one.
 OPS ?= 1000000000
 SEED ?= 0
@@ -77,6 +79,7 @@ race: ## test all modules under the race detector
 
 long: ## test what takes too long under the race detector
 	@$(STAGE) 'long tests' go test -vet=off -run '$(LONG)' ./cmd/weir ./redislimit
+	@$(STAGE) 'nginx import' env WEIR_NGINX=$(CONFIGURATIONS) go test -vet=off -run 'TestRulesDecideAsNginx$$' ./cmd/weir/internal/nginx
 
 test-386: ## test what computes with words as 32-bit programs: limits, engines, counts and numbers, and the suite on Redis
 	@$(STAGE) 'test 386' env GOARCH=386 CGO_ENABLED=0 go test -vet=off -timeout 20m $(WORDS)

@@ -152,6 +152,7 @@ var programRules = map[string]packageRule{
 		},
 		testImports: reasons{
 			"cmd/weir/internal/rules":               "what it makes is asked",
+			"internal/testprocess":                  "a real nginx decides beside it",
 			"github.com/rogpeppe/go-internal/txtar": "configurations and what becomes of them",
 		},
 	},

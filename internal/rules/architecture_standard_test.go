@@ -142,6 +142,7 @@ var forbidden = []struct {
 		"cmd/weir/internal/admin":      "it is the HTTP front of weir ctl",
 		"cmd/weir/internal/ctl":        "it asks over HTTP",
 		"cmd/weir/internal/inspect":    "it names the method of a request",
+		"cmd/weir/internal/nginx":      "geo blocks hold networks",
 		"redislimit":                   "an engine can be named by a URL",
 		"redislimit/internal/wire":     "keys of earlier versions are not escaped",
 	}},

@@ -17,6 +17,7 @@ type Rule struct {
 	Except    Patterns `yaml:"except,omitempty"`
 	Key       []string `yaml:"key,flow,omitempty"`
 	Missing   string   `yaml:"missing,omitempty"`
+	Budget    string   `yaml:"budget,omitempty"`
 	Limit     string   `yaml:"limit,omitempty"`
 	Deny      bool     `yaml:"deny,omitempty"`
 	Unlimited bool     `yaml:"unlimited,omitempty"`

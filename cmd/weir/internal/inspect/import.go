@@ -37,10 +37,10 @@ has no counterpart is named with its reason, in comments of the file and as erro
 func importNginxCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "nginx FILE",
-		Short: "Make a rules file from nginx's limit_req and limit_conn",
-		Long: `Nginx reads a configuration with the files that it includes, and prints a rule for
-each zone of limit_req and limit_conn that is in use. Keys become attributes, and
-locations become paths. A map or geo block that leaves no key becomes an exception.`,
+		Short: "Make a rules file from nginx's limit_req",
+		Long: `Nginx reads a configuration with the files that it includes, and prints rules
+that decide exactly as its limit_req do. A limit_req that rules cannot decide so, and
+each limit_conn, is named with its line and left out: keep it in nginx.`,
 		Example: `  weir rules import nginx nginx.conf > weir.yaml`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ locations become paths. A map or geo block that leaves no key becomes an excepti
 			if err != nil {
 				return cli.Fail(fmt.Errorf("rules import nginx: %w", err), "docs/howto/nginx-limits.md says what can be imported; nginx -t checks the configuration itself")
 			}
-			return printImported(cmd, made, args[0], "limits are the directives limit_req and limit_conn")
+			return printImported(cmd, made, args[0], "limits are the directives limit_req; docs/howto/nginx-limits.md says what can be imported")
 		},
 	}
 }

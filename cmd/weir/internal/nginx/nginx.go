@@ -1,16 +1,22 @@
 // Package nginx turns the limits in nginx's configuration into rules in files.
 //
-// [Import] reads the configuration with all its includes (parse.go). It collects the zones, maps and geo blocks, and
-// then the places where limits are in force: http, server or location, without what further locations decide by their own
-// limits (places.go). The key of a zone becomes attributes, and what an empty key spares becomes an exception (keys.go).
-// Each place and zone becomes a rule. What has no counterpart is named with its reason.
+// [Import] makes rules of the limits that they decide exactly as nginx does. It names every other limit_req with its line and
+// the reason, and leaves it out with all uses of its zone, which count together.
+//
+//  1. It reads the configuration with all its includes (words.go, lua.go, parse.go).
+//  2. It finds how nginx chooses a server by port and host (servers.go), and a place in it by path (locations.go), with the
+//     settings in force there (places.go). Both are lists of which the first line that fits decides (choice.go). Zones whose
+//     requests come by internal redirects are left out (redirects.go).
+//  3. The key of a zone becomes attributes (keys.go), and a map or geo another list (tables.go).
+//  4. The lines that lead to a limit, without those above them, become the conditions of rules (rules.go). Rules of one zone
+//     share a budget.
 package nginx
 
 import (
+	"fmt"
 	"io/fs"
 	"slices"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/imported"
 )
 
@@ -20,7 +26,7 @@ func Import(files fs.FS, root, name string) (*imported.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &converter{zones: map[string]*zone{}, variables: map[string]*directive{}, Result: &imported.Result{}}
+	c := &converter{Result: &imported.Result{}, variables: map[string]*directive{}}
 	for _, d := range all {
 		switch d.name() {
 		case "http":
@@ -43,59 +49,87 @@ func isHTTP(name string) bool {
 // converter makes rules.
 type converter struct {
 	*imported.Result
-	zones     map[string]*zone
+	zones     []*zone
 	variables map[string]*directive // map and geo blocks, by the variable that they set
-	made      []made
-}
-
-// zone is a zone of limit_req_zone or limit_conn_zone.
-type zone struct {
-	*directive
-	key key
-	bad bool // its key has no counterpart
+	servers   []*server
+	ports     []port
+	ipv6      bool // clients may have IPv6 addresses
 }
 
 // http reads the zones and variables first, because they may follow their uses.
 func (c *converter) http(block []*directive) {
 	for _, d := range block {
 		switch d.name() {
-		case "map":
-			c.variables[d.arg(1)] = d
-		case "geo":
-			c.variables[d.words[len(d.words)-1]] = d
+		case "map", "geo":
+			if len(d.words) > 1 {
+				name, _ := only(d.last())
+				c.variables[name] = d
+			}
+		case "limit_req_zone":
+			c.zones = append(c.zones, newZone(d))
 		}
 	}
+	top := place{}.within(&directive{words: []string{"http"}, block: block})
 	for _, d := range block {
-		if d.name() != "limit_req_zone" && d.name() != "limit_conn_zone" {
-			continue
+		if d.name() == "server" {
+			c.addServer(top, d)
 		}
-		z := &zone{directive: d}
-		var err error
-		if z.key, err = c.keyOf(d.arg(0)); err != nil {
-			z.bad = true
-			c.note(d, "%s: not imported: %v", d, err)
-		}
-		c.zones[zoneName(d)] = z
 	}
-	c.places(block)
+	if len(c.servers) == 0 {
+		c.addServer(top, &directive{words: []string{"server"}})
+	}
+	c.ports = ports(c.servers)
+	c.noteOthers(block)
+	if d := unmerged(block); d != nil {
+		for _, s := range c.servers {
+			s.strange(d, "makes other paths")
+		}
+	}
 }
 
-// result writes the rules, and checks them. Limits that delay stand alone, so if they meet other limits, they admit at once
-// instead.
-func (c *converter) result() (*imported.Result, error) {
-	notes := c.Notes
-	c.write()
-	err := c.Check()
-	if err == nil {
-		return c.Result, nil
+func (c *converter) addServer(top place, d *directive) {
+	s := newServer(d)
+	s.locations = newLocations(top.within(d))
+	for _, a := range s.addresses {
+		c.ipv6 = c.ipv6 || a.host[0] == '['
 	}
-	for i := range c.made {
-		if d := weir.Describe(c.made[i].limit); d.Delays {
-			c.made[i].limit = weir.TokenBucket{Rate: d.Rate, Burst: d.Capacity}
-			notes = append(notes, imported.Note{File: c.made[i].zone.file, Line: c.made[i].zone.line, Text: "requests that nginx delays are admitted at once: limits that delay cannot be decided with others"})
+	c.servers = append(c.servers, s)
+}
+
+// unmerged returns a directive merge_slashes off.
+func unmerged(block []*directive) *directive {
+	for _, d := range block {
+		if d.name() == "merge_slashes" && d.arg(0) == "off" {
+			return d
+		}
+		if found := unmerged(d.block); found != nil {
+			return found
 		}
 	}
-	c.Rules, c.Notes = nil, notes
-	c.write()
-	return c.Result, c.Check()
+	return nil
+}
+
+// noteOthers notes directives about limits that have no counterpart.
+func (c *converter) noteOthers(block []*directive) {
+	for _, d := range block {
+		switch d.name() {
+		case "limit_conn":
+			c.note(d, "%s: not imported: nginx cannot release the slots of rules; keep it in nginx, or ask /v1/reserve", d)
+		case "limit_req_status":
+			c.note(d, "%s: not imported: weir serve --check-status, or the gateway, chooses the status", d)
+		case "limit_rate", "limit_rate_after":
+			c.note(d, "%s: not imported: rules limit requests", d)
+		case "limit_req":
+			if c.zone(zoneName(d)) == nil {
+				c.note(d, "%s: not imported: no zone has this name", d)
+			}
+		case "set_real_ip_from":
+			c.ipv6 = true
+		}
+		c.noteOthers(d.block)
+	}
+}
+
+func (c *converter) note(d *directive, format string, args ...any) {
+	c.Notes = append(c.Notes, imported.Note{File: d.file, Line: d.line, Text: fmt.Sprintf(format, args...)})
 }

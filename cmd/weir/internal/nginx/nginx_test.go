@@ -1,49 +1,55 @@
 package nginx
 
 import (
-	"io/fs"
+	"flag"
+	"maps"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/weirflow/weir/cmd/weir/internal/imported"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
-// archive returns the files of testdata/import.txtar.
-func archive(t *testing.T) (files fstest.MapFS, cases []string) {
-	a, err := txtar.ParseFile("testdata/import.txtar")
+var update = flag.Bool("update", false, "write the rules of testdata/import.txtar")
+
+// testdata/import.txtar has configurations in folders, with the rules that they become in want.
+func TestConfigurationsBecomeTheseRules(t *testing.T) {
+	const name = "testdata/import.txtar"
+	a, err := txtar.ParseFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files = fstest.MapFS{}
+	files := fstest.MapFS{}
 	for _, f := range a.Files {
 		files[f.Name] = &fstest.MapFile{Data: f.Data}
-		if name, ok := strings.CutSuffix(f.Name, "/want"); ok {
-			cases = append(cases, name)
-		}
 	}
-	return files, cases
-}
-
-func TestConfigurationsBecomeTheseRules(t *testing.T) {
-	files, cases := archive(t)
-	for _, name := range cases {
-		r, err := Import(files, "", name+"/nginx.conf")
+	for i, f := range a.Files {
+		folder, ok := strings.CutSuffix(f.Name, "/want")
+		if !ok {
+			continue
+		}
+		r, err := Import(files, "", folder+"/nginx.conf")
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", folder, err)
 			continue
 		}
 		got, err := r.YAML("nginx.conf", "nginx")
-		want, _ := fs.ReadFile(files, name+"/want")
-		if err != nil || string(got) != string(want) {
-			t.Errorf("%s: %v\n got %s\nwant %s", name, err, got, want)
+		if a.Files[i].Data = got; err != nil || !*update && string(got) != string(f.Data) {
+			t.Errorf("%s: %v\n got %s\nwant %s", folder, err, got, f.Data)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
 
-// imported returns the rules of a configuration.
+// importOf returns the rules of a configuration.
 func importOf(t *testing.T, text string) *rules.Config {
 	t.Helper()
 	r, err := Import(fstest.MapFS{"nginx.conf": {Data: []byte(text)}}, "", "nginx.conf")
@@ -95,7 +101,7 @@ func TestUnknownHostsMatchTheLimitsOfTheDefaultServer(t *testing.T) {
 		"the first server, beside a redirect": {
 			`server { listen 80; server_name shop.example www.shop.example; return 301 https://shop.example; }
 			 server { listen 443 ssl; server_name shop.example; limit_req zone=a; }`,
-			map[string]string{"shop.example": "a", "other": "a", "www.shop.example": ""},
+			map[string]string{"shop.example": "a", "other": "a", "www.shop.example": "a"},
 		},
 		"the server that says so": {
 			`server { server_name one; limit_req zone=a; }
@@ -109,7 +115,7 @@ func TestUnknownHostsMatchTheLimitsOfTheDefaultServer(t *testing.T) {
 		},
 		"another server has a pattern of its name": {
 			`server { server_name shop.example; limit_req zone=a; } server { server_name *.example; }`,
-			map[string]string{"shop.example": "a", "x.example": "", "other": ""},
+			map[string]string{"shop.example": "a", "x.example": "", "other": "a-2"},
 		},
 	} {
 		config := importOf(t, `
@@ -138,7 +144,7 @@ func TestBadConfigurationsAreRefusedWithTheirLine(t *testing.T) {
 		"http { include nginx.conf; }":       "more than 64 blocks and includes within one another",
 		"{ }":                                `nginx.conf:1: unexpected '{'`,
 		strings.Repeat("a {", 70):            "more than 64 blocks",
-		"http { content_by_lua_block { if {": "a block has no end",
+		"http { content_by_lua_block { if {": "a block of Lua has no end",
 	} {
 		_, err := Import(fstest.MapFS{"nginx.conf": {Data: []byte(text)}}, "", "nginx.conf")
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -170,13 +176,87 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// A limit that delays stands alone, so beside another one it admits at once.
-func TestDelaysGiveWayToLimitsThatDecideTogether(t *testing.T) {
-	r, err := Import(fstest.MapFS{"nginx.conf": {Data: []byte(`
+// importNotes returns the rules and notes of a configuration.
+func importNotes(t *testing.T, text string) ([]imported.Rule, string) {
+	t.Helper()
+	r, err := Import(fstest.MapFS{"nginx.conf": {Data: []byte(text)}}, "", "nginx.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	for _, n := range r.Notes {
+		notes = append(notes, n.String())
+	}
+	return r.Rules, strings.Join(notes, "\n")
+}
+
+// A limit that delays stands alone. Only a zone that meets another limit admits at once instead, and its lines are named.
+func TestOnlyZonesThatMeetAnotherLimitDelayNothing(t *testing.T) {
+	made, notes := importNotes(t, `
 limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s;
-limit_req_zone $server_name zone=b:1m rate=9r/s;
-server { limit_req zone=a burst=5; limit_req zone=b burst=7; }`)}}, "", "nginx.conf")
-	if err != nil || len(r.Rules) != 2 || r.Rules[0].Limit != "token bucket 1/s burst 6" || r.Rules[1].Limit != "token bucket 9/s burst 8" || len(r.Notes) != 2 {
-		t.Errorf("got %+v, %v", r, err)
+limit_req_zone $host zone=b:1m rate=9r/s;
+limit_req_zone $host zone=c:1m rate=9r/s;
+limit_conn_zone $host zone=conn:1m;
+server {
+	limit_conn conn 1;
+	limit_req zone=a burst=5;
+	limit_req zone=b burst=7;
+	location /c { limit_req zone=c burst=3; }
+}`)
+	limits := map[string]string{}
+	for _, r := range made {
+		limits[r.Name] = r.Limit
+	}
+	if want := map[string]string{"a": "token bucket 1/s burst 6", "b": "token bucket 9/s burst 8", "c": "leaky bucket 9/s queue 3"}; !maps.Equal(limits, want) {
+		t.Errorf("got %v, want %v", limits, want)
+	}
+	for _, want := range []string{"nginx.conf:7: limit_conn conn 1: not imported", "nginx.conf:8: limit_req zone=a burst=5: requests that nginx delays", "nginx.conf:9: limit_req zone=b burst=7: requests that nginx delays"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes do not have %q:\n%s", want, notes)
+		}
+	}
+	if strings.Count(notes, "\n") != 2 {
+		t.Errorf("got more notes than three:\n%s", notes)
+	}
+}
+
+// What rules cannot decide as nginx does is left out with all uses of its zone, each named with its line.
+func TestWhatIsNotDecidedAsInNginxIsNamed(t *testing.T) {
+	const zone = "limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s;\n"
+	for _, c := range []struct{ text, line, why string }{
+		{"limit_req_zone $arg_x zone=a:1m rate=1r/s;\nserver { limit_req zone=a; }", ":2", "$arg_x is no attribute"},
+		{"limit_req_zone $host$remote_addr zone=a:1m rate=1r/s;\nserver { limit_req zone=a; }", ":2", "does not tell apart where $host ends"},
+		{"limit_req_zone $http_x$host zone=a:1m rate=1r/s;\nserver { limit_req zone=a; }", ":2", "$http_x, which may be empty"},
+		{"limit_req_zone $server_name zone=a:1m rate=1r/s;\nserver { limit_req zone=a rate=3; }", ":2", "unexpected"},
+		{"map $host $k { hostnames; *.a x; }\nlimit_req_zone $k zone=a:1m rate=1r/s;\nserver { limit_req zone=a; }", ":3", "has hostnames"},
+		{"map $http_x $k { ~*(?=b) x; }\nlimit_req_zone $k zone=a:1m rate=1r/s;\nserver { limit_req zone=a; }", ":3", "(?=, which rules do not read"},
+		{"geo $k { ranges; 10.0.0.0-10.0.0.9 x; }\nlimit_req_zone $k zone=a:1m rate=1r/s;\nserver { limit_req zone=a; }", ":3", "which is no network"},
+		{zone + "server { listen unix:/x;\nlimit_req zone=a; }", ":3", "is no single port"},
+		{zone + "server { listen 10.0.0.1:80;\nlimit_req zone=a; }\nserver { listen 10.0.0.2:80; }", ":3", "several addresses"},
+		{zone + "server { server_name $hostname;\nlimit_req zone=a; }", ":3", "has a name that rules cannot match"},
+		{zone + "server { location ~ x\\s {\nlimit_req zone=a; } }", ":3", `has \s, which rules do not read`},
+		{zone + "server { location /a { location ~ x {\nlimit_req zone=a; } } }", ":3", "has locations within that rules cannot tell apart"},
+		{zone + "server { rewrite ^/x /y last; location /y {\nlimit_req zone=a; } }", ":3", "sends requests to other locations"},
+		{zone + "server { location / { try_files $uri /index.php; }\nlocation = /index.php {\nlimit_req zone=a; } }", ":4", "sends requests that no limit has counted"},
+		{zone + "server { location / { }\nlocation = /index.html {\nlimit_req zone=a; } }", ":4", "index index.html"},
+		{zone + "server { error_page 404 /e; location / { return 404; }\nlocation = /e {\nlimit_req zone=a; } }", ":4", "error_page 404 /e"},
+		{zone + "server { location / { limit_req_dry_run on;\nlimit_req zone=a; }\nlocation /x {\nlimit_req zone=a; } }", ":5", "a dry run of the zone"},
+		{zone + "server { merge_slashes off;\nlimit_req zone=a; }", ":3", "makes other paths"},
+	} {
+		made, notes := importNotes(t, c.text)
+		if len(made) > 0 || !strings.Contains(notes, "nginx.conf"+c.line+": limit_req zone=a") || !strings.Contains(notes, "not imported: zone a: ") || !strings.Contains(notes, c.why) {
+			t.Errorf("%s\ngot %+v\n%s\nwant no rule, and a note of line %s: %s", c.text, made, notes, c.line, c.why)
+		}
+	}
+}
+
+func TestLuaIsPassedOver(t *testing.T) {
+	for _, lua := range []string{
+		"-- don't }", "s = '}' .. \"\\\"}\"", "--[[ } ]] --[==[ ]] } ]==]", "s = [[ }' ]]", "t = {a = {}}", "string.gsub(s, \"{\", '')", "t[1] = 2",
+	} {
+		made, _ := importNotes(t, "limit_req_zone $host zone=a:1m rate=1r/s;\nserver { access_by_lua_block {\n"+lua+"\n}\nlimit_req zone=a; }")
+		if len(made) != 1 {
+			t.Errorf("%s: got %+v, want the rule behind it", lua, made)
+		}
 	}
 }

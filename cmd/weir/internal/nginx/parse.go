@@ -26,6 +26,9 @@ func (d *directive) arg(i int) string {
 	return ""
 }
 
+// last returns the last word.
+func (d *directive) last() string { return d.words[len(d.words)-1] }
+
 // String shows the directive as it may stand in the file.
 func (d *directive) String() string { return strings.Join(d.words, " ") }
 
@@ -68,8 +71,8 @@ func (p *parser) file(name string, depth int) ([]*directive, error) {
 	return all, nil
 }
 
-// isForeign reports whether the block of a directive is in another language.
-func isForeign(name string) bool { return strings.HasSuffix(name, "_by_lua_block") }
+// isLua reports whether the block of a directive is Lua.
+func isLua(name string) bool { return strings.HasSuffix(name, "_by_lua_block") }
 
 // block reads directives up to the closing brace, or to the end of the file.
 func (p *parser) block(w *words, depth int, closed bool) (all []*directive, err error) {
@@ -84,14 +87,16 @@ func (p *parser) block(w *words, depth int, closed bool) (all []*directive, err 
 			return nil, err
 		case end == '}' && closed && len(d.words) == 0, end == 0 && !closed && len(d.words) == 0:
 			return all, nil
+		case end == '}' && len(d.words) > 0:
+			return nil, fmt.Errorf("%q is followed by '}', want ';' before it", d)
 		case end == 0:
 			return nil, errors.New("the file ends within a directive or a block")
 		case end == '}':
 			return nil, errors.New("unexpected '}'")
 		case len(d.words) == 0:
 			return nil, fmt.Errorf("unexpected %q", end)
-		case end == '{' && isForeign(d.name()):
-			err = w.skipBlock()
+		case end == '{' && isLua(d.name()):
+			err = w.skipLua()
 		case end == '{':
 			d.block, err = p.block(w, depth+1, true)
 		case d.name() == "include":
@@ -129,133 +134,4 @@ func (p *parser) include(d *directive, depth int) (all []*directive, err error) 
 		all = append(all, read...)
 	}
 	return all, nil
-}
-
-// words splits a text into words and marks.
-type words struct {
-	text string
-	at   int
-	file string
-	line int
-}
-
-// directive reads words up to a mark: ; { } or 0 at the end of the text.
-func (w *words) directive(d *directive) (mark byte, err error) {
-	for {
-		w.skipSpace()
-		if w.at == len(w.text) {
-			return 0, nil
-		}
-		if len(d.words) == 0 {
-			d.line = w.line
-		}
-		switch c := w.text[w.at]; c {
-		case ';', '{', '}':
-			w.at++
-			return c, nil
-		case '"', '\'':
-			word, err := w.quoted(c)
-			if err != nil {
-				return 0, err
-			}
-			d.words = append(d.words, word)
-		default:
-			d.words = append(d.words, w.plain())
-		}
-	}
-}
-
-func (w *words) skipSpace() {
-	for ; w.at < len(w.text); w.at++ {
-		switch w.text[w.at] {
-		case '\n':
-			w.line++
-		case ' ', '\t', '\r':
-		case '#':
-			end := strings.IndexByte(w.text[w.at:], '\n')
-			if end < 0 {
-				w.at = len(w.text)
-				return
-			}
-			w.at += end - 1
-		default:
-			return
-		}
-	}
-}
-
-// quoted reads a word in quotes.
-func (w *words) quoted(quote byte) (string, error) {
-	var word strings.Builder
-	for w.at++; w.at < len(w.text); w.at++ {
-		switch c := w.text[w.at]; {
-		case c == quote:
-			w.at++
-			return word.String(), nil
-		case c == '\\' && w.at+1 < len(w.text) && (w.text[w.at+1] == quote || w.text[w.at+1] == '\\'):
-			w.at++
-			word.WriteByte(w.text[w.at])
-		default:
-			if c == '\n' {
-				w.line++
-			}
-			word.WriteByte(c)
-		}
-	}
-	return "", errors.New("a quoted word has no end")
-}
-
-// plain reads a word without quotes. Braces belong to it after a $, and escaped marks do.
-func (w *words) plain() string {
-	var word strings.Builder
-	for ; w.at < len(w.text); w.at++ {
-		c := w.text[w.at]
-		switch {
-		case strings.IndexByte(" \t\r\n;", c) >= 0:
-			return word.String()
-		case c == '{' && strings.HasSuffix(word.String(), "$"):
-			end := strings.IndexByte(w.text[w.at:], '}')
-			if end < 0 {
-				return word.String()
-			}
-			word.WriteString(w.text[w.at : w.at+end+1])
-			w.at += end
-			continue
-		case c == '{' && !isRepeat(w.text[w.at:]):
-			return word.String()
-		case c == '\\' && w.at+1 < len(w.text):
-			word.WriteByte(c)
-			w.at++
-			c = w.text[w.at]
-		}
-		if c == '\n' {
-			w.line++
-		}
-		word.WriteByte(c)
-	}
-	return word.String()
-}
-
-// isRepeat reports whether a text begins with a count of a regular expression, like {2} or {1,3}.
-func isRepeat(text string) bool {
-	end := strings.IndexByte(text, '}')
-	return end > 1 && strings.Trim(text[1:end], "0123456789,") == ""
-}
-
-// skipBlock passes over a block of another language. Its braces are assumed to be paired.
-func (w *words) skipBlock() error {
-	for depth := 1; w.at < len(w.text); w.at++ {
-		switch w.text[w.at] {
-		case '\n':
-			w.line++
-		case '{':
-			depth++
-		case '}':
-			if depth--; depth == 0 {
-				w.at++
-				return nil
-			}
-		}
-	}
-	return errors.New("a block has no end")
 }

@@ -85,9 +85,9 @@ func normal(f family, text string) value {
 	case asTarget:
 		return value{text: text, key: strings.ToValidUTF8(text, "\ufffd"), present: text != ""}
 	default:
-		text = strings.TrimSpace(strings.ToValidUTF8(text, "\ufffd"))
+		text = strings.TrimSpace(text)
 	}
-	return value{text: text, key: text, present: true}
+	return value{text: text, key: strings.ToValidUTF8(text, "\ufffd"), present: true}
 }
 
 // addressValue reads an address. Its key is that of every front.

@@ -1,0 +1,189 @@
+package nginx
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// server is a server block.
+type server struct {
+	*directive
+	addresses map[string]address
+	hosts     []hostName
+	name      string // the value of $server_name
+	*locations
+	odd string // why rules cannot tell its requests from those of other servers, or ""
+}
+
+// address is where a server listens.
+type address struct {
+	host      string // * and [::] are all
+	port      string
+	isDefault bool
+}
+
+// hostName is a name of a server.
+type hostName struct {
+	pattern
+	dotted bool // from .NAME, which is two names
+}
+
+func newServer(d *directive) *server {
+	s := &server{directive: d, addresses: map[string]address{}}
+	named := false
+	for _, inner := range d.block {
+		switch inner.name() {
+		case "listen":
+			s.listen(inner)
+		case "server_name":
+			for _, name := range inner.words[1:] {
+				if !named {
+					s.name, named = strings.TrimPrefix(strings.ToLower(name), "."), true
+				}
+				s.addName(inner, name)
+			}
+		}
+	}
+	if len(s.addresses) == 0 {
+		s.addresses["*:80"] = address{"*", "80", false}
+	}
+	return s
+}
+
+func (s *server) strange(d *directive, why string) {
+	if s.odd == "" {
+		s.odd = fmt.Sprintf("%s (line %d) %s", d, d.line, why)
+	}
+}
+
+func (s *server) listen(d *directive) {
+	host, port := "*", d.arg(0)
+	if at := strings.LastIndexByte(port, ':'); at > strings.LastIndexByte(port, ']') {
+		host, port = port[:at], port[at+1:]
+	} else if strings.Trim(port, "0123456789") != "" {
+		host, port = port, "80"
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil || host == "unix" {
+		s.strange(d, "is no single port")
+		return
+	}
+	if host == "0.0.0.0" {
+		host = "*"
+	}
+	isDefault := slices.Contains(d.words, "default_server") || slices.Contains(d.words, "default")
+	s.addresses[host+":"+port] = address{host, port, isDefault}
+}
+
+// addName adds a name. One that rules cannot match makes the server odd, because it may have requests that seem to be those
+// of another one.
+func (s *server) addName(d *directive, name string) {
+	text := strings.ToLower(name)
+	switch {
+	case name == "": // of requests without a host, which no gateway asks about
+	case strings.HasPrefix(name, "~"):
+		p, err := expression(name[1:], text != name)
+		if err != nil {
+			s.strange(d, "has a name that rules cannot match: "+err.Error())
+			return
+		}
+		s.hosts = append(s.hosts, hostName{p, false})
+	case strings.ContainsAny(name, "$[]:/ ") || strings.Contains(strings.Trim(name, "*"), "*") || strings.HasSuffix(name, ".") || strings.ContainsFunc(name, func(r rune) bool { return r > '~' }):
+		s.strange(d, "has a name that rules cannot match")
+	case strings.HasPrefix(text, "*."):
+		s.hosts = append(s.hosts, hostName{suffix(text[1:]), false})
+	case strings.HasPrefix(text, "."):
+		s.hosts = append(s.hosts, hostName{exact(text[1:]), true}, hostName{suffix(text), true})
+	case strings.HasSuffix(text, ".*"):
+		s.hosts = append(s.hosts, hostName{prefix(text[:len(text)-1]), false})
+	default:
+		s.hosts = append(s.hosts, hostName{exact(text), false})
+	}
+}
+
+// port is what nginx decides at one port.
+type port struct {
+	number string
+	hosts  choice // to the place of a server in the list of all
+	odd    string
+}
+
+// ports returns the ports of all servers, except those at which every server answers all requests before limits are asked.
+func ports(servers []*server) (all []port) {
+	asked := map[string]bool{}
+	for _, s := range servers {
+		for _, a := range s.addresses {
+			asked[a.port] = asked[a.port] || !s.places[0].answers
+		}
+	}
+	byAddress := map[string]map[string][]int{} // servers by port and address
+	for i, s := range servers {
+		for key, a := range s.addresses {
+			if byAddress[a.port] == nil {
+				byAddress[a.port] = map[string][]int{}
+			}
+			byAddress[a.port][key] = append(byAddress[a.port][key], i)
+		}
+	}
+	for _, number := range slices.Sorted(maps.Keys(byAddress)) {
+		if !asked[number] {
+			continue
+		}
+		p := port{number: number}
+		for _, key := range slices.Sorted(maps.Keys(byAddress[number])) {
+			hosts, conflict := hostsOf(servers, byAddress[number][key], key)
+			if conflict != "" {
+				p.odd = "port " + number + ": nginx ignores the conflicting server name " + conflict
+			}
+			if p.hosts != nil && !slices.EqualFunc(p.hosts, hosts, func(a, b line) bool { return a.source == b.source && a.target == b.target }) {
+				p.odd = "port " + number + " has several addresses with other servers, and rules do not know the address of a request"
+			}
+			p.hosts = hosts
+			for _, i := range byAddress[number][key] {
+				if servers[i].odd != "" && p.odd == "" {
+					p.odd = servers[i].odd
+				}
+			}
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// hostsOf returns how nginx chooses a server at one address: by an exact name, the longest *.NAME, the longest NAME.*, the
+// first regular expression, or the default.
+func hostsOf(servers []*server, at []int, key string) (hosts choice, conflict string) {
+	type named struct {
+		hostName
+		server string
+	}
+	var names []named
+	fallback := at[0]
+	for _, i := range slices.Backward(at) {
+		if servers[i].addresses[key].isDefault {
+			fallback = i
+		}
+	}
+	for _, i := range at {
+		for _, h := range servers[i].hosts {
+			names = append(names, named{h, strconv.Itoa(i)})
+		}
+	}
+	rank := map[form]int{exactly: 0, ending: 1, beginning: 2, matching: 3}
+	slices.SortStableFunc(names, func(a, b named) int {
+		if a.form == b.form && a.form != matching {
+			return len(b.text) - len(a.text)
+		}
+		return rank[a.form] - rank[b.form]
+	})
+	for i, n := range names {
+		if slices.ContainsFunc(names[:i], func(m named) bool { return m.source == n.source && (m.dotted || n.dotted) }) {
+			conflict = n.source
+		}
+		hosts.add(n.pattern, n.server)
+	}
+	hosts.add(pattern{form: every}, strconv.Itoa(fallback))
+	return hosts, conflict
+}
