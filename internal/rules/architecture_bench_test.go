@@ -116,6 +116,7 @@ var benchRules = map[string]packageRule{
 		},
 	},
 	"bench/scaling": {},
+	"bench/waitsim": {},
 	"bench/replay":  {imports: reasons{"bench/internal/measure": "its runner"}},
 	"bench/waiting": {
 		imports: reasons{
