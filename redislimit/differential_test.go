@@ -18,7 +18,7 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// seedVariable names a seed to repeat, and timesVariable a multiple of the operations of a test: `make differential`
+// seedVariable names a seed to repeat, and timesVariable a multiple of the operations of a test: `make more`
 // sets it.
 const seedVariable, timesVariable = "WEIR_SEED", "WEIR_TIMES"
 

@@ -195,8 +195,8 @@ pace_lines() {
 # version_names_the_commit builds the program as a person does who has cloned the repository.
 version_names_the_commit() {
 	git rev-parse --git-dir >/dev/null 2>&1 || return 0 # a copy: see fresh_clone
-	go build -buildvcs=true -o "$work/built" ./cmd/weir || fail "the clone does not build"
-	"$work/built" version | grep -q "^commit $(git rev-parse HEAD) " || fail "weir version does not name the commit: $("$work/built" version)"
+	make build || fail "make build failed"
+	bin/weir version | grep -q "^commit $(git rev-parse HEAD) " || fail "weir version does not name the commit: $(bin/weir version)"
 	echo "readme.sh: weir version names the commit"
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs one stage of `make test`. It prints a line when the stage begins, and one
+# Runs one stage of `make test` or `make ci`. It prints a line when the stage begins, and one
 # with its result and time when it ends.
 #
 #   scripts/stage.sh NAME COMMAND…   run COMMAND; exit with its status

@@ -38,6 +38,7 @@ type config struct {
 	trial.Trial
 	workers int
 	maxKeys int
+	phases  int // if positive, a run has this many and no other end
 }
 
 // The faults.

@@ -28,7 +28,7 @@ func soak(c *config) error {
 		return err
 	}
 	base := heap()
-	for s.number == 0 || c.Since() < c.Duration && !s.world.broken.Load() {
+	for s.number == 0 || c.goesOn(s.number) && !s.world.broken.Load() {
 		s.phase()
 		if s.number%64 == 0 {
 			s.bounded(base)
@@ -39,6 +39,14 @@ func soak(c *config) error {
 	s.settled()
 	s.report()
 	return nil
+}
+
+// goesOn reports whether a run goes on after n phases.
+func (c *config) goesOn(n int) bool {
+	if c.phases > 0 {
+		return n < c.phases
+	}
+	return c.Since() < c.Duration
 }
 
 func newSoaking(c *config) (*soaking, error) {

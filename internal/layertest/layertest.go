@@ -1,4 +1,4 @@
-// Package layertest puts functions around the engines of tests that only pass calls on. `make test-layers` runs the
+// Package layertest puts functions around the engines of tests that only pass calls on. `make more` runs the
 // tests of fronts, queues and the daemon so, because a layer must change nothing.
 package layertest
 

@@ -13,7 +13,7 @@ import (
 // The second build has another folder and an empty cache.
 func TestTwoBuildsOfAVersionAreEqualByteForByteAndTheirPackagesWork(t *testing.T) {
 	if !everything {
-		t.Skip("make test-release runs it: it builds the program twice, for minutes")
+		t.Skip("make more runs it: it builds the program twice, for minutes")
 	}
 	if runtime.GOOS != "linux" {
 		t.Skip("make dist needs GNU tar, and dpkg to install the deb")

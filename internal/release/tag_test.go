@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// everything is set by make test-release: it also compiles gRPC, Prometheus, OpenTelemetry and the program, for minutes.
+// everything is set by make more: it also compiles gRPC, Prometheus, OpenTelemetry and the program, for minutes.
 var everything = os.Getenv("WEIR_RELEASE") != ""
 
 func TestAProgramElsewhereBuildsAgainstTheTagsWithGoGetAlone(t *testing.T) {

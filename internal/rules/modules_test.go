@@ -62,32 +62,16 @@ var requirements = map[string]reasons{
 		"golang.org/x/net":                             "connections of weir serve --grpc are bounded",
 		"golang.org/x/crypto/x509roots/fallback":       "certificates of the container image",
 	},
-	"examples/crawler": {
-		modulePath:            "its rates",
-		modulePath + "/fetch": "it is shown",
+	"examples": {
+		modulePath:                 "they show it",
+		modulePath + "/fetch":      "a crawler",
+		modulePath + "/redislimit": "workers, replicas and recipes on many machines",
+		"github.com/go-chi/chi/v5": "limits with this router",
+		"github.com/redis/rueidis": "the client of the engine and of recipes",
 	},
 	"fetch": {
 		modulePath:         "the library that it paces with",
 		"golang.org/x/net": "HTML, public suffixes, and hosts in ASCII",
-	},
-	"examples/fallback": {
-		modulePath:                 "it is shown",
-		modulePath + "/redislimit": "replicas share it",
-		"github.com/go-chi/chi/v5": "the router of the API",
-	},
-	"examples/worker": {
-		modulePath:                 "the library",
-		modulePath + "/redislimit": "workers on many machines",
-		"github.com/redis/rueidis": "the client of the engine",
-	},
-	"examples/from/redisrecipes": {
-		modulePath:                 "the engine beside the recipes",
-		modulePath + "/redislimit": "its recipes",
-		"github.com/redis/rueidis": "the client of the recipes",
-	},
-	"examples/routers": {
-		modulePath:                 "it is shown",
-		"github.com/go-chi/chi/v5": "with this router",
 	},
 	"grpclimit": {
 		modulePath: "the library it puts in front of calls",

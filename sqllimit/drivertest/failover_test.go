@@ -15,7 +15,7 @@ import (
 // lacked is admitted again: as on Redis, asynchronous replication loses that, and nothing else.
 func TestAPromotedReplicaLosesOnlyWhatItLacked(t *testing.T) {
 	if os.Getenv("WEIR_SQL_FAILOVER") == "" {
-		t.Skip("it copies a server: make sql-failover")
+		t.Skip("it copies a server: make more")
 	}
 	const limit = 100
 	primary := sqltest.PostgreSQL(t)

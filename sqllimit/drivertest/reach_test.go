@@ -127,10 +127,10 @@ func wal(t *testing.T, db *sql.DB) (bytes float64) {
 	return bytes
 }
 
-// The figures of docs/howto/sql.md and bench/SQL.md. `make bench-sql` runs it.
+// The figures of docs/howto/sql.md and bench/SQL.md. WEIR_SQL_BENCH=1 has it run.
 func TestTheEngineReachesItsFigures(t *testing.T) {
 	if os.Getenv("WEIR_SQL_BENCH") == "" {
-		t.Skip("it takes a minute of an idle machine: make bench-sql")
+		t.Skip("it takes a minute of an idle machine: set WEIR_SQL_BENCH=1")
 	}
 	s := sqltest.PostgreSQL(t, "max_connections=200", "shared_buffers=256MB", "max_wal_size=4GB")
 	db := openDB(t, "pgx", s.URL())

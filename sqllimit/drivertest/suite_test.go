@@ -14,7 +14,7 @@ import (
 func TestTheEnginePassesTheSuiteAndItsVectors(t *testing.T) {
 	everyDatabase(t, func(t *testing.T, d database) {
 		if testing.Short() && d.name != "pgx" && d.name != "mattn" && d.name != "mariadb" {
-			t.Skip("-short: the vectors are played on one driver of each kind of database; make test-sql has all of them do so")
+			t.Skip("-short: the vectors are played on one driver of each kind of database; make more has all of them do so")
 		}
 		db, table := d.open(t), newTable()
 		limittest.Run(t, func(clock func() int64) weir.Engine {

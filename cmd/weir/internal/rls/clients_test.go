@@ -11,7 +11,7 @@ import (
 // The clients are built from source, which takes minutes the first time, so a make target runs them.
 func TestOtherProgramsAreAnswered(t *testing.T) {
 	if os.Getenv("WEIR_ENVOY_CLIENTS") == "" {
-		t.Skip("make envoy-clients runs it")
+		t.Skip("make more runs it")
 	}
 	conn, _, _, _ := startPort(t, time.Second, nil)
 	const method = "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"

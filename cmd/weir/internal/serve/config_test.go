@@ -90,7 +90,7 @@ func TestADaemonFollowsItsFiles(t *testing.T) {
 	}
 }
 
-// reloadsVariable asks for more reloads: make test-reloads has 10,000.
+// reloadsVariable asks for more reloads: make more has 10,000.
 const reloadsVariable = "WEIR_TEST_RELOADS"
 
 // Each request under load is decided by the rules before or after a reload, and counted once.

@@ -22,7 +22,7 @@ func urlOf(server *sqltest.Server) string {
 
 // Two daemons share one limit in one PostgreSQL. Each gets ten times the load that both together may admit. The server is
 // killed under the load and starts again. The total stays within the limit, every request has an answer, and the daemons
-// go on. WEIR_SQL_SHOW sets a longer load, like 1m, in which the server is killed every five seconds. make sql-show sets it.
+// go on. WEIR_SQL_SHOW sets a longer load, like 1m, in which the server is killed every five seconds. make more sets it.
 func TestTwoDaemonsOnOnePostgreSQLShareALimitThroughACrash(t *testing.T) {
 	const rate, burst = 100, 50
 	length := 3 * time.Second

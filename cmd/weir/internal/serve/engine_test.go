@@ -22,7 +22,7 @@ import (
 
 // Two daemons share one limit in one Redis. Each gets ten times the load that both together may admit.
 // WEIR_REDIS_SHOW sets a longer time, like 1m; the test then also checks that the daemons use nearly all of the
-// limit. make redis-show sets it.
+// limit. make more sets it.
 func TestTwoDaemonsOnOneRedisShareALimit(t *testing.T) {
 	const rate, burst = 100, 50
 	length, long := 3*time.Second, false

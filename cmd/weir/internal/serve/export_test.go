@@ -2,5 +2,5 @@ package serve
 
 import "github.com/weirflow/weir/internal/layertest"
 
-// Daemons of the tests decide below the functions that `make test-layers` asks for.
+// Daemons of the tests decide below the functions that `make more` asks for.
 func init() { wrap = layertest.Around }

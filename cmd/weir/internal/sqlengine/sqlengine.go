@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	_ "github.com/go-sql-driver/mysql" // its driver is mysql
 	_ "github.com/jackc/pgx/v5/stdlib" // its driver is pgx
-	_ "modernc.org/sqlite"             // its driver is sqlite
 
 	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/sqllimit"
@@ -159,6 +159,9 @@ func Open(ctx context.Context, where string) (*Engine, error) {
 	s, err := parse(where)
 	if err != nil {
 		return nil, err
+	}
+	if !slices.Contains(sql.Drivers(), s.driver) {
+		return nil, fmt.Errorf("this program has no driver of %s: it was built with the tag no%[1]s; build it without", s.driver)
 	}
 	db, err := sql.Open(s.driver, s.name)
 	if err != nil {
