@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -27,8 +28,9 @@ type Keys struct {
 	files Files
 	now   atomic.Pointer[content]
 
-	mu   sync.Mutex // one reload at a time
-	seen [sha256.Size]byte
+	mu      sync.Mutex // one reload at a time
+	seen    [sha256.Size]byte
+	failing atomic.Bool // the last reload failed
 }
 
 // content is what the files hold. It does not change.
@@ -36,6 +38,8 @@ type content struct {
 	identities *identities       // nil without Tokens
 	own        []tls.Certificate // empty without Cert
 	clients    *x509.CertPool    // nil without ClientCA
+
+	ownEnd, clientsEnd time.Time // of the first certificate that ends; zero without one
 }
 
 // Open reads the files.
@@ -97,15 +101,30 @@ func (k *Keys) Reload() (changed bool, err error) {
 		return false, nil
 	}
 	k.seen = sum
-	if err != nil {
-		return true, err
+	var now *content
+	if err == nil {
+		now, err = parse(k.files, read)
 	}
-	now, err := parse(k.files, read)
+	k.failing.Store(err != nil)
 	if err != nil {
 		return true, err
 	}
 	k.now.Store(now)
 	return true, nil
+}
+
+// Failing reports whether the files have a problem, so that what was read before is in use.
+func (k *Keys) Failing() bool { return k.failing.Load() }
+
+// Ends returns when the first certificate of each file in use ends, by the flag that names the file.
+func (k *Keys) Ends() map[string]time.Time {
+	now, ends := k.now.Load(), map[string]time.Time{}
+	for flag, end := range map[string]time.Time{"tls-cert": now.ownEnd, "tls-client-ca": now.clientsEnd} {
+		if !end.IsZero() {
+			ends[flag] = end
+		}
+	}
+	return ends
 }
 
 // maxFile bounds the size of a file.
@@ -155,15 +174,27 @@ func parse(files Files, read map[string][]byte) (now *content, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s with %s: %w", files.Cert, files.Key, err)
 		}
-		now.own = []tls.Certificate{pair}
+		now.own, now.ownEnd = []tls.Certificate{pair}, firstEnd(read[files.Cert])
 	}
 	if files.ClientCA != "" {
 		now.clients = x509.NewCertPool()
 		if !now.clients.AppendCertsFromPEM(read[files.ClientCA]) {
 			return nil, fmt.Errorf("%s: %w", files.ClientCA, errors.New("it has no certificate in PEM"))
 		}
+		now.clientsEnd = firstEnd(read[files.ClientCA])
 	}
 	return now, nil
+}
+
+// firstEnd returns when the first certificate of a file in PEM ends.
+func firstEnd(text []byte) (first time.Time) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err == nil && (first.IsZero() || c.NotAfter.Before(first)) {
+			first = c.NotAfter
+		}
+	}
+	return first
 }
 
 // pollGap is the time between two looks at the files. Files are read when they are the same at two looks, because many

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
 func scrape(m *metrics.Metrics) string {
@@ -109,4 +111,43 @@ func TestPathsInMetricsAreThoseThatAreServed(t *testing.T) {
 	}
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v1/take", nil))
 	wantLines(t, m, `weir_http_requests_total{code="404",path="other"} 10`, `weir_http_requests_total{code="404",path="/v1/take"} 1`, `weir_http_request_duration_seconds_count{path="other"} 10`)
+}
+
+func TestShadowsAndCandidatesAreNotAmongTheDecisions(t *testing.T) {
+	var log strings.Builder
+	m := metrics.New("memory", slog.New(slog.NewTextHandler(&log, nil)))
+	e, err := m.Observe(weir.NewMemory(weir.MemoryOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"trial~shadow", "api~candidate", "api"} {
+		rule, err := weir.NewRule(name, weir.FixedWindow{Rate: weir.PerHour(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 200 { // some are samples of the heavy keys
+			_, _ = e.Take(t.Context(), rule.For("alice", 1))
+		}
+	}
+	if text := scrape(m); strings.Contains(text, "~") || !strings.Contains(text, `weir_decisions_total{reason="count",result="refused",rule="api"} 199`) {
+		t.Errorf("got shadows among the decisions, or not all of the rule in force:\n%s", text)
+	}
+	if strings.Contains(log.String(), "~") {
+		t.Errorf("the log has refusals that refuse nobody:\n%s", &log)
+	}
+	for rule, want := range map[string]string{"": "api", "trial~shadow": "trial~shadow"} {
+		if got := m.Top.Top(rule, top.Refused, 10); len(got) != 1 || got[0].Rule != want {
+			t.Errorf("the most refused keys of rule %q are %+v, want that of %s", rule, got, want)
+		}
+	}
+}
+
+func TestTheEndsOfCertificatesAreTold(t *testing.T) {
+	m, failing := metrics.New("memory", slog.New(slog.DiscardHandler)), false
+	engine := weir.NewMemory(weir.MemoryOptions{})
+	m.Watch(metrics.Sources{Engine: engine, API: api.New(api.Options{Engine: engine}), CredentialsFail: func() bool { return failing },
+		Certificates: func() map[string]time.Time { return map[string]time.Time{"tls-cert": time.Unix(1700000000, 0)} }})
+	wantLines(t, m, `weir_certificate_expiry_timestamp_seconds{flag="tls-cert"} 1.7e+09`, "weir_credentials_reload_failing 0")
+	failing = true
+	wantLines(t, m, "weir_credentials_reload_failing 1")
 }

@@ -3,6 +3,7 @@ package metrics
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -16,6 +17,10 @@ type Sources struct {
 	Engine weir.Engine
 	API    *api.API
 	Rules  *rules.Set // nil without rules in files
+	// Certificates returns the end of each certificate, by the flag that names its file.
+	Certificates func() map[string]time.Time
+	// CredentialsFail reports whether files of tokens or certificates have a problem.
+	CredentialsFail func() bool
 	// Overrides returns the number of keys with another limit in force.
 	Overrides func() int
 }
@@ -49,6 +54,9 @@ var (
 	overrides     = gauge("weir_overrides", "Blocks, allows and limits of single keys or prefixes in force.")
 	reloadFailing = gauge("weir_rules_reload_failing", "1 while the files have problems, so that rules of before are in force.")
 
+	credentialsFailing = gauge("weir_credentials_reload_failing", "1 while files of tokens or certificates have problems, so that those of before are in use.")
+	certificateEnds    = gauge("weir_certificate_expiry_timestamp_seconds", "When the first certificate in a file ends, by the flag that names the file.", "flag")
+
 	keys     = gauge("weir_keys", "Keys with a state in memory, including idle ones that are not yet evicted.")
 	shared   = gauge("weir_keys_shared", "States that keys share for lack of room.")
 	mostKeys = gauge("weir_keys_max", "The bound on the keys of each limit.")
@@ -60,7 +68,7 @@ var (
 	oldest  = gauge("weir_waiting_oldest_seconds", "How long the caller has waited that waits longest, by rule.", "rule")
 	waits   = counter("weir_waits_total", "Waits that have ended, by rule and end: granted, or the reason.", "rule", "end")
 
-	values = []value{ready, engineUp, ruleNumber, overrides, reloadFailing, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits}
+	values = []value{ready, engineUp, ruleNumber, overrides, reloadFailing, credentialsFailing, certificateEnds, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits}
 )
 
 // collector reads the sources.
@@ -78,6 +86,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	ready.send(to, truth(c.API.Unready() == ""))
 	engineUp.send(to, truth(c.API.EngineFails() == ""))
 	c.collectRules(to)
+	c.collectCredentials(to)
 	c.collectKeys(to)
 	c.collectWaiting(to)
 }
@@ -93,6 +102,16 @@ func (c collector) collectRules(to chan<- prometheus.Metric) {
 		overrides.send(to, float64(c.Overrides()))
 	}
 	reloadFailing.send(to, truth(failing))
+}
+
+func (c collector) collectCredentials(to chan<- prometheus.Metric) {
+	if c.Certificates == nil {
+		return
+	}
+	credentialsFailing.send(to, truth(c.CredentialsFail()))
+	for flag, end := range c.Certificates() {
+		certificateEnds.send(to, float64(end.Unix()), flag)
+	}
 }
 
 func (c collector) collectKeys(to chan<- prometheus.Metric) {

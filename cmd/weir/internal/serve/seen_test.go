@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -156,7 +158,45 @@ func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 		d.write(t, "rules: 7")
 		d.await(t, `weir_rules_reload_failing 1`, `weir_rules_reloads_total{result="failed"} 1`, `weir_rules 4`)
 	}
-	checkDeployed(t, scraped)
+	checkDeployed(t, scraped+certificateMetric)
+}
+
+// certificateMetric is that of daemons with certificates, which other tests start.
+const certificateMetric = "# TYPE weir_certificate_expiry_timestamp_seconds gauge\n"
+
+// docs/reference/metrics.md says which daemons have which metric, and they have no others.
+func TestDaemonsHaveTheMetricsThatThePageSays(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/reference/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, args := range map[string][]string{
+		"memory": nil, "redis": {"--engine", "redis://" + redistest.Start(t).Addr, "--deadline", "2s"}, "redis leased": {"--engine", "redis://" + redistest.Start(t).Addr, "--lease", "--deadline", "2s"},
+		"sql": {"--engine", "sqlite:" + filepath.Join(t.TempDir(), "weir.db"), "--deadline", "2s"},
+	} {
+		has := map[string]bool{"all": true, "with rules in files": true, "memory engine": kind == "memory", "with `--engine`": kind != "memory", "with `--lease`": kind == "redis leased"}
+		wanted := map[string]bool{}
+		for row := range strings.Lines(string(page)) {
+			cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|")
+			if daemons := strings.TrimSpace(cells[len(cells)-1]); has[daemons] {
+				for _, name := range regexp.MustCompile("`(weir_[a-z_]+)`").FindAllStringSubmatch(cells[0], -1) {
+					wanted[name[1]] = true
+				}
+			}
+		}
+		d := startSeen(t, args...)
+		d.use(t)
+		text := d.await(t, `weir_beside_decisions_total{as="shadow",difference="stricter",rule="watched"} 1`, `weir_waits_total{end="granted",rule="slots"} 1`)
+		for _, found := range regexp.MustCompile(`# TYPE (weir_[a-z_]+) `).FindAllStringSubmatch(text, -1) {
+			if !wanted[found[1]] {
+				t.Errorf("a daemon on %s has %s, and the page does not say so", kind, found[1])
+			}
+			delete(wanted, found[1])
+		}
+		if len(wanted) > 0 {
+			t.Errorf("a daemon on %s has not %v, which the page says", kind, slices.Sorted(maps.Keys(wanted)))
+		}
+	}
 }
 
 // Decisions for Redis clients have the metrics of those over HTTP.
@@ -193,6 +233,9 @@ func checkDeployed(t *testing.T, scraped string) {
 	alerts := filepath.Join(root, "prometheus", "weir.rules.yml")
 	if out, err := exec.Command("promtool", "check", "rules", alerts).CombinedOutput(); err != nil {
 		t.Errorf("promtool check rules: %v: %s", err, out)
+	}
+	if out, err := exec.Command("promtool", "test", "rules", filepath.Join(root, "prometheus", "weir.rules.test.yml")).CombinedOutput(); err != nil {
+		t.Errorf("promtool test rules: %v: %s", err, out)
 	}
 	metric := regexp.MustCompile(`\b(weir|process)_[a-z_]+[a-z]`)
 	for _, file := range []string{alerts, filepath.Join(root, "grafana", "weir.json")} {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -186,10 +187,28 @@ func TestCallersShowWhoTheyAre(t *testing.T) {
 	if got := statusOf(t, anyone, url+"/v1/take", token, login); got != 200 {
 		t.Errorf("after a bad reload the token got %d", got)
 	}
-	write("boss " + bossForm + " admin")
+	shown := func() string {
+		r, _ := http.NewRequest(http.MethodGet, "https://"+metrics+"/metrics", nil)
+		r.Header.Set("Authorization", "Bearer "+boss)
+		w, err := anyone.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = w.Body.Close() }()
+		text, _ := io.ReadAll(w.Body)
+		return string(text)
+	}
+	ends := regexp.MustCompile(`weir_certificate_expiry_timestamp_seconds\{flag="tls-c(?:ert|lient-ca)"\} \d`)
+	if text := shown(); !strings.Contains(text, "weir_credentials_reload_failing 1") || len(ends.FindAllString(text, -1)) != 2 {
+		t.Errorf("the metrics do not say that a file has a problem, or when certificates end:\n%s", text)
+	}
+	write("boss " + bossForm + " admin metrics")
 	waitForLog(t, &log, "tokens and certificates reloaded")
 	if got := statusOf(t, anyone, url+"/v1/take", token, login); got != 401 {
 		t.Errorf("a token that is gone got %d", got)
+	}
+	if text := shown(); !strings.Contains(text, "weir_credentials_reload_failing 0") {
+		t.Errorf("the metrics still say that a file has a problem:\n%s", text)
 	}
 }
 

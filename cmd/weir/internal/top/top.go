@@ -9,6 +9,7 @@ import (
 	"hash/maphash"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -137,7 +138,9 @@ func (k *Keys) Top(rule string, by By, n int) []Count {
 		return true
 	}
 	if rule == "" {
-		k.rules.Range(add)
+		k.rules.Range(func(name, r any) bool {
+			return strings.Contains(name.(string), "~") || add(name, r) // shadows and candidates refuse nobody
+		})
 	} else if r, known := k.rules.Load(rule); known {
 		add(rule, r)
 	}
