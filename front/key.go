@@ -21,6 +21,24 @@ func Combine[K ~func(R) string, R any](keys ...K) K {
 	}
 }
 
+// Hashed makes a key that does not tell the value: the first 128 bits of its SHA-256, in hex. A key that is missing stays
+// missing.
+func Hashed[K ~func(R) string, R any](key K) K {
+	return func(r R) string {
+		value := key(r)
+		if value == "" {
+			return ""
+		}
+		return HashOf(value)
+	}
+}
+
+// HashOf returns the key that Hashed makes of a value.
+func HashOf(value string) string {
+	hash := sha256.Sum256([]byte(value))
+	return hex.EncodeToString(hash[:16])
+}
+
 // separators escapes separators within a part of a key.
 var separators = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
 

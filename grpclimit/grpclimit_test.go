@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/grpclimit"
 	"github.com/weirflow/weir/httplimit/httplimittest"
 	"github.com/weirflow/weir/internal/layertest"
@@ -317,6 +318,18 @@ func TestAPanickingHandlerReleasesItsSlot(t *testing.T) {
 			}()
 			_, _ = limited.Unary(t.Context(), nil, info, func(context.Context, any) (any, error) { panic("handler") })
 		}()
+	}
+}
+
+// All fronts make the same key of an API key.
+func TestHashedMakesTheKeyOfEveryFront(t *testing.T) {
+	key := grpclimit.Hashed(grpclimit.Metadata("X-Api-Key"))
+	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("x-api-key", "k"))
+	if got, want := key(grpclimit.Call{Context: ctx}), front.HashOf("k"); got != want || len(want) != 32 {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := key(grpclimit.Call{Context: t.Context()}); got != "" {
+		t.Errorf("without metadata: got %q, want no key", got)
 	}
 }
 

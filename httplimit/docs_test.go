@@ -97,15 +97,16 @@ func TestEachStepFromPerClientIsOneLine(t *testing.T) {
 	shared := weir.NewMemory(weir.MemoryOptions{}) // or one of redislimit
 	client := must(httplimit.PerClient("60/m and 1000/d"))
 	user := must(httplimit.PerKey("60/m and 1000/d", httplimit.Header("X-User")))
+	apiKey := must(httplimit.PerKey("60/m and 1000/d", httplimit.Hashed(httplimit.Header("X-Api-Key"))))
 	several := must(httplimit.New(httplimit.Options{Rules: []httplimit.Rule{{Limit: "60/m"}, {Limit: "all=1000/s", Key: httplimit.Everyone}}}))
 	plans := must(httplimit.New(httplimit.Options{Rules: []httplimit.Rule{{Plan: planOf, Key: httplimit.Header("Tenant")}}}))
 	redis := must(httplimit.New(httplimit.Options{Engine: shared, Rules: []httplimit.Rule{{Limit: "api=60/m and 1000/d"}}}))
 	report := func(layer.ShadowDecision) {}
 	dry := must(httplimit.New(httplimit.Options{DryRun: report, Rules: []httplimit.Rule{{Limit: "60/m"}}}))
 	wantStatus(t, "a dry run", get(dry(ok), alice), 200)
-	for n, limited := range map[int][]func(http.Handler) http.Handler{60: {client, user, several, redis}, 3: {plans}} {
+	for n, limited := range map[int][]func(http.Handler) http.Handler{60: {client, user, apiKey, several, redis}, 3: {plans}} {
 		for _, l := range limited {
-			httplimittest.Admits(t, l(ok), request("GET", alice, "X-User", "u", "Tenant", "t"), n)
+			httplimittest.Admits(t, l(ok), request("GET", alice, "X-User", "u", "X-Api-Key", "k", "Tenant", "t"), n)
 		}
 	}
 }

@@ -31,8 +31,9 @@ func ExamplePerClient() {
 	// 429 "client-1";r=0;t=30 "30"
 }
 
+// Hashed keeps the API keys themselves out of the engine.
 func ExamplePerKey() {
-	limited, err := httplimit.PerKey("1/m", httplimit.Header("X-Api-Key"))
+	limited, err := httplimit.PerKey("1/m", httplimit.Hashed(httplimit.Header("X-Api-Key")))
 	if err != nil {
 		fmt.Println(err)
 		return

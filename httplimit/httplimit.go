@@ -36,11 +36,11 @@ func PerClient(limits string) (func(http.Handler) http.Handler, error) {
 	return New(Options{Rules: []Rule{{Limit: limits}}})
 }
 
-// PerKey limits each key that the function finds, such as [Header] of "X-Api-Key", with its own memory engine. It is
+// PerKey limits each key that the function finds, such as [Hashed] of [Header]("X-Api-Key"), with its own memory engine. It is
 // New with one rule named "key". Requests without a key share one limit.
 func PerKey(limits string, key Key) (func(http.Handler) http.Handler, error) {
 	if key == nil {
-		return nil, optionError("key", "is nil: name a function such as Header(\"X-Api-Key\")")
+		return nil, optionError("key", "is nil: name a function such as Header(\"X-User\")")
 	}
 	return New(Options{Rules: []Rule{{Limit: limits, Key: key}}})
 }

@@ -32,7 +32,7 @@ func (l *loader) checkBudgets() {
 			n.fail("is %s, want the name of another rule that has a limit and counts in a budget of its own", shown(d.Budget))
 		case owner.Shadow != d.Shadow:
 			n.fail("is that of %s, and only one of the two rules is a shadow, which has states of its own", shown(d.Budget))
-		case !slices.Equal(owner.key, d.key):
+		case !slices.Equal(owner.key, d.key) || owner.hashed != d.hashed:
 			n.fail("is that of %s, which has another key, so the two would not share it", shown(d.Budget))
 		case !goesOn(engine, d.Name, owner.Limit, d.Limit):
 			n.fail("is that of %s, which has another algorithm or window, so the two would not share it", shown(d.Budget))

@@ -237,7 +237,7 @@ func (d *draft) checkKind() {
 	if _, given := d.given["match"]; !given {
 		d.given[kinds[0]].fail("has no match, so it never decides; for every request write match: any")
 	}
-	for _, name := range []string{"key", "missing", "budget", "plans", "keys", "cost", "candidate", "on_failure"} {
+	for _, name := range []string{"key", "hashed", "missing", "budget", "plans", "keys", "cost", "candidate", "on_failure"} {
 		if n, given := d.given[name]; given {
 			n.fail("belongs to a limit, and the rule has %s", kinds[0])
 		}
@@ -267,6 +267,9 @@ func (d *draft) makeLimits() {
 	}
 	if n, given := d.given["plans"]; given && d.planNode.Node == nil {
 		n.fail("has no limits")
+	}
+	if n, given := d.given["hashed"]; given && len(d.key) == 0 {
+		n.fail("hashes a key, and the rule has no key")
 	}
 	if n, given := d.given["keys"]; given && len(d.key) == 0 {
 		n.fail("has limits of keys, and the rule has no key")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 )
 
 // Verdict says what becomes of a request.
@@ -144,19 +145,28 @@ func (r *Rule) ask(values []value, factor int64, o *Outcome) bool {
 	}
 	switch {
 	case r.Shadow && refusal == "":
-		o.Beside = append(o.Beside, r.limitOf(key, values).For(key, cost))
+		o.Beside = append(o.Beside, r.limitOf(key, values).For(r.stored(key), cost))
 	case r.Shadow:
 	case refusal != "":
 		o.Verdict, o.Reason, o.Rule = Refuse, refusal, r
 		return false
 	default:
 		limit := r.limitOf(key, values)
+		key = r.stored(key)
 		o.Requests, o.Rules = append(o.Requests, limit.For(key, cost)), append(o.Rules, r)
 		if r.Candidate != nil && limit == r.Limit {
 			o.Beside = append(o.Beside, r.Candidate.For(key, cost))
 		}
 	}
 	return true
+}
+
+// stored returns the key that the engine gets.
+func (r *Rule) stored(key string) string {
+	if r.hashed {
+		return front.HashOf(key)
+	}
+	return key
 }
 
 // limitOf returns the limit of a key: its own one, that of its plan, or that of the rule.

@@ -32,6 +32,7 @@ func (c *Config) Describe(r *Rule) (fields []Field) {
 	}
 	add("limit", limitText(r.Limit), r.Limit != nil && !r.Deny)
 	add("key", strings.Join(c.attributeNames(r.key), ", "), len(r.key) > 0)
+	add("hashed", "true", r.hashed)
 	add("missing", string(r.missing), r.missing != MissingShare)
 	add("budget", r.Budget, r.Budget != "")
 	add("plans", "by "+strings.Join(c.attributeNames([]int{r.planBy}), "")+": "+limitTexts(r.plans), len(r.plans) > 0)
@@ -159,6 +160,8 @@ func startsAfresh(engine weir.Engine, from, to *Config, before, now *Rule) strin
 		return ""
 	case !slices.Equal(from.attributeNames(before.key), to.attributeNames(now.key)):
 		return "the key is another one"
+	case before.hashed != now.hashed:
+		return "the engine gets the key in another form"
 	case before.Budget != now.Budget:
 		return "it counts in another budget"
 	case before.Limit.Name() != now.Limit.Name():

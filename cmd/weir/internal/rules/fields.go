@@ -97,6 +97,7 @@ func init() {
 		{"deny", "Refuse every request that matches.", flags, func(n node, d *draft) { d.Deny = n.flag() }},
 		{"unlimited", "Exempt every request that matches from all other limits.", flags, func(n node, d *draft) { d.Unlimited = n.flag() }},
 		{"key", "The attributes whose values share one budget.", listOf(texts), func(n node, d *draft) { d.readKey(n) }},
+		{"hashed", "Give the engine the hash of the key, and not its values.", flags, func(n node, d *draft) { d.hashed = n.flag() }},
 		{"missing", "What happens if an attribute of the key is missing.", words("share", "refuse", "skip"), func(n node, d *draft) {
 			d.missing = Missing(n.oneOf("share", "refuse", "skip"))
 		}},

@@ -64,6 +64,7 @@ type Rule struct {
 	match    []condition
 	except   []condition // one of which is enough
 	key      []int       // slots
+	hashed   bool        // the engine gets the hash of the key
 	missing  Missing
 	planBy   int // a slot
 	plans    map[string]*weir.Rule
