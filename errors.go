@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weirflow/weir/internal/duration"
@@ -94,14 +95,15 @@ type SyntaxError struct {
 }
 
 func (e *SyntaxError) Error() string {
-	meant := ""
+	want, meant := e.Want, ""
 	if e.Meant != "" {
+		want, _, _ = strings.Cut(want, " (") // the guess says more than the names of all limits
 		meant = fmt.Sprintf("; did you mean %q?", e.Meant)
 	}
 	if e.Word == "" {
-		return fmt.Sprintf("weir: %q ends where %s should follow%s", e.Text, e.Want, meant)
+		return fmt.Sprintf("weir: %q ends where %s should follow%s", e.Text, want, meant)
 	}
-	return fmt.Sprintf("weir: %q: unexpected %q at byte %d, want %s%s", e.Text, e.Word, e.Offset+1, e.Want, meant)
+	return fmt.Sprintf("weir: %q: unexpected %q at byte %d, want %s%s", e.Text, e.Word, e.Offset+1, want, meant)
 }
 
 // CostError reports a cost above the capacity, for which no wait is long enough.

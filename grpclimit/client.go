@@ -216,14 +216,15 @@ func (c *Client) await(call Call, until time.Time, p front.Part) (done func(), e
 // failure returns the error of a call whose turn did not come, or nil.
 func (c *Client) failure(call Call, rule *weir.Rule, err error) error {
 	late, isLate := errors.AsType[*weir.WaitError](err)
+	large, isLarge := errors.AsType[*weir.CostError](err)
 	switch {
 	case err == nil:
 		return nil
 	case call.Context.Err() != nil:
 	case isLate:
-		return exhausted(rule, late.Need)
-	case errors.Is(err, weir.ErrNever):
-		return exhausted(rule, weir.Never)
+		return exhausted(rule, front.Why(rule.Name(), &weir.Decision{}, false), late.Need)
+	case isLarge:
+		return exhausted(rule, front.Why(rule.Name(), &weir.Decision{Limit: large.Capacity}, true), weir.Never)
 	case errors.Is(err, weir.ErrQueueFull), errors.Is(err, context.DeadlineExceeded) && !c.rules.Away():
 		return status.Errorf(codes.ResourceExhausted, "grpclimit: wait for the limit %q: %v", rule.Name(), err)
 	}

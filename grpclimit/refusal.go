@@ -1,7 +1,6 @@
 package grpclimit
 
 import (
-	"fmt"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -22,7 +21,7 @@ func refusal(c Call, a *front.Ask[Call, error]) error {
 		if a.HeldUp() {
 			retry = time.Second // slots come back when handlers return, at an unknown time
 		}
-		return exhausted(set.Rule, retry)
+		return exhausted(set.Rule, front.Why(set.Rule.Name(), &a.Decision, retry == weir.Never), retry)
 	case front.KeyMissing:
 		return missingKey(a)
 	case front.NotDecided:
@@ -33,16 +32,13 @@ func refusal(c Call, a *front.Ask[Call, error]) error {
 	return nil
 }
 
-// exhausted returns the error of a call that a rule refuses.
-func exhausted(rule *weir.Rule, retry time.Duration) error {
-	text := fmt.Sprintf("the limit %q is used up", rule.Name())
+// exhausted returns the error of a call that a rule refuses, with the text that says why.
+func exhausted(rule *weir.Rule, text string, retry time.Duration) error {
 	details := []protoadapt.MessageV1{&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
 		{Subject: rule.Name(), Description: rule.String()},
 	}}}
-	if retry == weir.Never {
-		text += "; the call can never be admitted"
-	} else {
-		text += "; retry in " + retry.String()
+	if retry != weir.Never {
+		text += "; retry in " + rounded(retry).String()
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retry)})
 	}
 	refused, err := status.New(codes.ResourceExhausted, text).WithDetails(details...)
@@ -50,6 +46,15 @@ func exhausted(rule *weir.Rule, retry time.Duration) error {
 		return status.Error(codes.ResourceExhausted, text)
 	}
 	return refused.Err()
+}
+
+// rounded returns a wait for people, rounded up to a second. The details have the exact one.
+func rounded(d time.Duration) time.Duration {
+	whole := d.Truncate(time.Second)
+	if d < time.Second || whole == d || d > weir.Never-time.Second {
+		return d
+	}
+	return whole + time.Second
 }
 
 func missingKey(a *front.Ask[Call, error]) error {

@@ -129,10 +129,11 @@ func (f *Refusal) detail() string {
 	if len(f.Policies) > 0 {
 		name = strings.Join(f.Policies, ", ")
 	}
-	text := fmt.Sprintf("The limit %q is used up.", name)
+	why := front.Why(name, &f.Decision, f.RetryAfter == 0)
+	text := strings.ToUpper(why[:1]) + why[1:] + "."
 	switch s := int64(f.RetryAfter / time.Second); s {
 	case 0:
-		return text + " The request can never be admitted."
+		return text
 	case 1:
 		return text + " Retry in 1 second."
 	default:

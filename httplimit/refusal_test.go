@@ -40,6 +40,31 @@ func TestRefusalIsTextForClientsThatPreferIt(t *testing.T) {
 	}
 }
 
+func TestARefusalSaysWhatTheLimitSays(t *testing.T) {
+	for _, tt := range []struct {
+		limit      string
+		first, ask int64
+		want       string
+	}{
+		{"c=300/h", 199, 200, `The cost is more than the 101 left of the limit \"c\". Retry in 1188 seconds.`},
+		{"c=300/h", 300, 1, `The limit \"c\" is used up. Retry in 12 seconds.`},
+		{"c=300/h", 0, 301, `The cost is more than the limit \"c\" ever admits.`},
+		{"c=deny all", 0, 1, `The limit \"c\" admits nothing.`},
+		{"c=sliding log 5/10s gap 1s", 1, 1, `The limit \"c\" needs a pause between requests. Retry in 1 second.`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var cost int64
+			h, _ := limit(t, httplimit.Rule{Limit: tt.limit, Cost: func(*http.Request) int64 { return cost }}, ok)
+			for i, units := range []int64{tt.first, tt.ask} {
+				cost = units
+				if w := get(h, alice); i == 1 && !strings.Contains(w.Body.String(), `"detail":"`+tt.want+`"`) {
+					t.Errorf("%s, %d units taken, %d asked: got %s, want %s", tt.limit, tt.first, tt.ask, w.Body, tt.want)
+				}
+			}
+		})
+	}
+}
+
 func TestRefuseWritesItsOwnAnswer(t *testing.T) {
 	h := wrap(t, httplimit.Options{
 		Rules: []httplimit.Rule{{Limit: "login=1/h"}, {Limit: "u=1/h", Key: httplimit.Header("User"), Missing: httplimit.MissingRefused}},

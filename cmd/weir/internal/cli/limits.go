@@ -34,7 +34,8 @@ var (
 )
 
 // LimitError explains an error of weir.ParseRule or weir.ParseLimit in the value of a flag, and points at the
-// unreadable word. The forms show what is readable, so the message omits the names of the limits.
+// unreadable word. The hint is the text that was probably meant, or the forms of what is readable, so the message omits
+// the names of the limits.
 func LimitError(flag string, err error, forms []string) error {
 	syntax, ok := errors.AsType[*weir.SyntaxError](err)
 	if !ok {
@@ -46,7 +47,7 @@ func LimitError(flag string, err error, forms []string) error {
 		what = "the text ends where " + want + " should follow"
 	}
 	if syntax.Meant != "" {
-		forms = append([]string{"did you mean '" + Printable(syntax.Meant) + "'?"}, forms...)
+		forms = []string{"did you mean '" + Printable(syntax.Meant) + "'?"}
 	}
 	return Misuse(fmt.Errorf("%s: %s\n%s", flag, what, pointAt(syntax)), forms...)
 }

@@ -45,12 +45,7 @@ Every change leaves a line in the log of the daemon. docs/howto/ctl.md describes
   weir ctl limit acme 1000/s --rule api --until 2026-12-01T00:00:00Z
   weir ctl clear 192.0.2.1
   weir ctl overrides --format json`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.Misuse(fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath()), "weir ctl --help lists the commands")
-			}
-			return cmd.Help()
-		},
+		RunE: cli.NoSubcommand("weir ctl --help lists the commands"),
 	}
 	c.client.AddFlags(cmd)
 	cmd.PersistentFlags().StringVar(&c.form, "format", "text", "print `text` or json")

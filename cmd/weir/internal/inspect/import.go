@@ -23,12 +23,7 @@ func importCommand() *cobra.Command {
 has no counterpart is named with its reason, in comments of the file and as errors.`,
 		Example: `  weir rules import nginx nginx.conf > weir.yaml
   weir rules import envoyproxy config > weir.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.Misuse(fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath()), "try: weir rules import nginx, or envoyproxy")
-			}
-			return cmd.Help()
-		},
+		RunE: cli.NoSubcommand("try: weir rules import nginx, or envoyproxy"),
 	}
 	cmd.AddCommand(importNginxCommand(), importEnvoyproxyCommand())
 	return cmd

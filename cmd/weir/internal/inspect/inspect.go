@@ -25,12 +25,7 @@ docs/reference/rules.md describes the files.`,
   weir rules diff weir.yaml new.yaml
   weir rules schema > rules.schema.json
   weir rules import nginx nginx.conf > weir.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.Misuse(fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath()), "try: weir rules lint, test, diff, schema or import")
-			}
-			return cmd.Help()
-		},
+		RunE: cli.NoSubcommand("try: weir rules lint, test, diff, schema or import"),
 	}
 	cmd.AddCommand(lintCommand(), testCommand(), diffCommand(), schemaCommand(), importCommand())
 	return cmd

@@ -46,18 +46,15 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// commandLineError explains why no command ran.
+// commandLineError explains why no command ran. Cobra's own error of an unknown command may end in similar names.
 func commandLineError(cmd *cobra.Command, err error) error {
 	hint := fmt.Sprintf("'%s --help' shows its flags and examples", cmd.CommandPath())
-	text, meant, mistyped := strings.Cut(err.Error(), suggestionMark)
-	if !mistyped {
+	var name, of string
+	if _, other := fmt.Sscanf(err.Error(), "unknown command %q for %q", &name, &of); other != nil {
 		return cli.Misuse(flagError(err), hint)
 	}
-	return cli.Misuse(errors.New(text), "did you mean 'weir "+strings.Join(strings.Fields(meant), "' or 'weir ")+"'?", hint)
+	return cli.UnknownCommand(cmd, name, hint)
 }
-
-// suggestionMark is the text that cobra writes between an unknown command and similar names.
-const suggestionMark = "\n\nDid you mean this?\n"
 
 // flagError rewrites an error of the flag parser for users who do not know Go.
 func flagError(err error) error {

@@ -111,6 +111,12 @@ func (l *loader) declare(n node) {
 	}
 }
 
+// otherNames are the names that attributes have elsewhere.
+var otherNames = map[string]string{
+	"ip": "client", "address": "client", "addr": "client", "remote_addr": "client", "remote_address": "client", "remote_ip": "client", "client_ip": "client",
+	"uri": "path", "url": "path", "request_uri": "path", "hostname": "host", "server_name": "host", "authority": "host", "verb": "method", "request_method": "method",
+}
+
 // slot returns the place of an attribute among those that rules mention.
 func (l *loader) slot(n node) (slot int, ok bool) {
 	name, ok := n.text("the name of an attribute, like client or header.x-api-key")
@@ -129,7 +135,7 @@ func (l *loader) slot(n node) (slot int, ok bool) {
 		return -1, false
 	case !known && !isHeader && !(isEntry && entry != "") && !slices.Contains(l.declared, name):
 		names := []string{"method", "host", "path", "client", "domain"}
-		n.failMeant(nearest(name, append(names, l.declared...)),
+		n.failMeant(cmp.Or(otherNames[strings.ToLower(name)], nearest(name, append(names, l.declared...))),
 			"%s is no attribute, want %s, header.NAME, descriptor.NAME, or a name that attributes lists", shown(name), strings.Join(names, ", "))
 		return -1, false
 	}

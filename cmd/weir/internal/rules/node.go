@@ -190,9 +190,10 @@ var bareStar = regexp.MustCompile(`[:,\[-]\s*\*`)
 
 // plainer says what to do about errors of the parser.
 var plainer = map[string]string{
-	"mapping value is not allowed in this context": "a colon is not allowed here; put the text in quotes, or begin a new line",
-	"non-map value is specified":                   "want a field, like name: login; check the indentation",
-	"value is not allowed in this context":         "a field is not allowed here; check the indentation",
+	"found character '\t' that cannot start any token": "a tab cannot indent a line: use spaces",
+	"mapping value is not allowed in this context":     "a colon is not allowed here; put the text in quotes, or begin a new line",
+	"non-map value is specified":                       "want a field, like name: login; check the indentation",
+	"value is not allowed in this context":             "a field is not allowed here; check the indentation",
 }
 
 func (d *document) failAt(t *token.Token, where, text, meant string) {

@@ -106,6 +106,9 @@ func TestGatewaysDecideByRulesInFiles(t *testing.T) {
 				if response.StatusCode != c.want && !denied {
 					t.Errorf("%d: %s %s from %s: got %d %q, want %d", i, c.method, c.path, c.from, response.StatusCode, body, c.want)
 				}
+				if denied && (strings.Contains(body, "Retry") || response.Header.Get("Retry-After") != "") {
+					t.Errorf("a banned client: got %q and Retry-After %q, want no word of a retry", body, response.Header.Get("Retry-After"))
+				}
 			}
 		})
 	}

@@ -55,9 +55,18 @@ func (o *logOptions) handler(to io.Writer) slog.Handler {
 	_ = level.UnmarshalText([]byte(o.level)) // check refuses others; the zero level is info
 	options := &slog.HandlerOptions{Level: level}
 	if o.format == logJSON {
+		options.ReplaceAttr = readable
 		return slog.NewJSONHandler(to, options)
 	}
 	return slog.NewTextHandler(to, options)
+}
+
+// readable writes a duration as the text log does, 1.5s, where JSON would have nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // newLog returns a log on out. Behind the last waiting line it reports those that were lost.

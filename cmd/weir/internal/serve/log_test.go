@@ -47,6 +47,19 @@ func TestLogThatIsNotReadBlocksNoWriterAndReportsDroppedLines(t *testing.T) {
 	})
 }
 
+func TestDurationsInTheLogAreReadable(t *testing.T) {
+	for _, format := range []string{logText, logJSON} {
+		var out strings.Builder
+		o := &logOptions{format: format, level: "info"}
+		slog.New(o.handler(&out)).WithGroup("engine").With("for", 90*time.Second).Info("away", "since", 1500*time.Millisecond, slog.Group("more", "wait", time.Hour))
+		for _, want := range []string{"1m30s", "1.5s", "1h0m0s"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("--log-format %s: %q does not say %s", format, out.String(), want)
+			}
+		}
+	}
+}
+
 func TestEndOfLogWritesWhatWaitsButNotForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read, write := io.Pipe()

@@ -16,12 +16,7 @@ func TokenCommand() *cobra.Command {
 		Use:     "token",
 		Short:   "Make tokens for the callers of weir serve",
 		Example: "  weir token new shop take",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.Misuse(fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath()), "try: weir token new shop take")
-			}
-			return cmd.Help()
-		},
+		RunE:    cli.NoSubcommand("try: weir token new shop take"),
 	}
 	cmd.AddCommand(newTokenCommand())
 	return cmd
