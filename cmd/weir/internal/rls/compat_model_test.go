@@ -170,7 +170,7 @@ func periodOf(unit string) int64 {
 func (m *model) draw(r *rand.Rand) (asks []modelAsk) {
 	seen := map[string]bool{}
 	for range 1 + r.IntN(4) {
-		a := modelAsk{hits: []int64{0, 1, 1, 1, 2, 3, 7}[r.IntN(7)], negative: r.IntN(8) == 0}
+		a := modelAsk{hits: []int64{0, 1, 1, 1, 2, 3, 7, 5_000_000_000}[r.IntN(8)], negative: r.IntN(8) == 0}
 		a.words = []string{"plain=x", "plain=y", "plain=vip", "replacing=x", "nothing=x", "shadow=x", "quota=x", "quota=y", "free=x",
 			"shared=a1", "shared=a2", "shared=b", "outer=x,inner=y", "outer=x", "unknown=x", "-", "=x"}[r.IntN(17)]
 		if r.IntN(4) == 0 {

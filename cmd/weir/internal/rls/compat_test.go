@@ -254,3 +254,24 @@ func statOf(s *Server, name string) string {
 	}
 	return "0"
 }
+
+// An engine that holds no large bucket holds the window, and the other way round.
+func TestALimitInACallIsCheckedAsItDecides(t *testing.T) {
+	refuse := func(what string) func(...*weir.Rule) error {
+		return func(rules ...*weir.Rule) error {
+			if text := rules[0].String(); strings.Contains(text, what) {
+				return fmt.Errorf("%s is not held", text)
+			}
+			return nil
+		}
+	}
+	compat, _ := newCompat(t, "{domain: shop, descriptors: [{key: a}]}", nil)
+	compat.overrides.check = refuse("token bucket")
+	own, _ := newServer(t, shop, func(*Options) {})
+	own.overrides.check = refuse("fixed window")
+	for name, s := range map[string]*Server{"compat": compat, "rules": own} {
+		if got := summary(t, s, callOf(entries("a=x", `"limit":{"requestsPerUnit":3,"unit":"HOUR"}`))); got != "OK OK:2" {
+			t.Errorf("%s: got %s, want the call admitted", name, got)
+		}
+	}
+}
