@@ -97,12 +97,19 @@ func TestTheEnvironmentSetsFlags(t *testing.T) {
 		"REDIS_SOCKET_TYPE=tcp REDIS_URL=h:1 REDIS_TLS_CACERT=/a":                                                                 "engine=redis://h:1",
 		"GRPC_SERVER_USE_TLS=true GRPC_SERVER_TLS_CERT=/a GRPC_SERVER_TLS_KEY=/b GRPC_CLIENT_TLS_CACERT=/c":                       "tls-client-ca=/c",
 		"GRPC_SERVER_TLS_CERT=/a GRPC_SERVER_TLS_KEY=/b":                                                                          "tls-cert=",
-		"GRPC_SERVER_USE_TLS=true":       "GRPC_SERVER_USE_TLS is true, and GRPC_SERVER_TLS_CERT or GRPC_SERVER_TLS_KEY is missing",
-		"LOG_LEVEL=WARNING":              "log-level=warn",
-		"LOG_LEVEL=Info LOG_FORMAT=json": "log-format=json",
-		"CONFIG_TYPE=GRPC_XDS_SOTW":      `CONFIG_TYPE is "GRPC_XDS_SOTW", and weir reads rules from files only`,
-		"BACKEND_TYPE=memcache":          `BACKEND_TYPE is "memcache", and weir keeps states in memory or in Redis`,
-		"SHADOW_MODE=maybe":              `SHADOW_MODE is "maybe", want true or false`,
+		"GRPC_SERVER_USE_TLS=true":                        "GRPC_SERVER_USE_TLS is true, and GRPC_SERVER_TLS_CERT or GRPC_SERVER_TLS_KEY is missing",
+		"LOG_LEVEL=WARNING":                               "log-level=warn",
+		"LOG_LEVEL=Info LOG_FORMAT=json":                  "log-format=json",
+		"CONFIG_TYPE=GRPC_XDS_SOTW":                       `CONFIG_TYPE is "GRPC_XDS_SOTW", and weir reads rules from files only`,
+		"BACKEND_TYPE=memcache":                           `BACKEND_TYPE is "memcache", and weir keeps states in memory or in Redis`,
+		"REDIS_SOCKET_TYPE=tcp REDIS_URL=rediss://h:1":    "engine=rediss://h:1",
+		"REDIS_SOCKET_TYPE=udp REDIS_URL=h:1":             `REDIS_SOCKET_TYPE is "udp", want unix or tcp`,
+		"REDIS_URL=h:1":                                   "REDIS_URL is no path, and REDIS_SOCKET_TYPE is unix, as it is by default: set REDIS_SOCKET_TYPE=tcp for a server at HOST:PORT",
+		"REDIS_URL=h:1 REDIS_TLS=true":                    "REDIS_TLS is true, and REDIS_SOCKET_TYPE is unix, where weir speaks no TLS: set REDIS_SOCKET_TYPE=tcp for a server at HOST:PORT",
+		"REDIS_URL=/s REDIS_STARTUP_MAX_ELAPSED_TIME=30s": "engine-wait=30s",
+		"REDIS_URL=/s REDIS_STARTUP_MAX_ELAPSED_TIME=0":   "engine-wait=",
+		"REDIS_URL=/s REDIS_STARTUP_MAX_ELAPSED_TIME=5":   `REDIS_STARTUP_MAX_ELAPSED_TIME is "5", want a duration like 30s`,
+		"SHADOW_MODE=maybe":                               `SHADOW_MODE is "maybe", want true or false`,
 	} {
 		set := map[string]string{}
 		for _, word := range strings.Fields(environment) {
@@ -111,7 +118,7 @@ func TestTheEnvironmentSetsFlags(t *testing.T) {
 		}
 		read, err := Read(func(name string) string { return set[name] })
 		got := ""
-		if flag, _, ok := strings.Cut(want, "="); ok {
+		if flag, _, ok := strings.Cut(want, "="); ok && err == nil {
 			got = flag + "=" + read.Flags[flag]
 		}
 		if err != nil {
@@ -189,7 +196,8 @@ func TestMetadataMayHaveAliasesAndMerges(t *testing.T) {
 
 func TestVariablesWithoutEffectAreNamed(t *testing.T) {
 	for environment, want := range map[string][]string{
-		"REDIS_PERSECOND=true": {"REDIS_PERSECOND=true: limits by the second are in the Redis of the others"},
+		"REDIS_PERSECOND=true":                 {"REDIS_PERSECOND=true: limits by the second are in the Redis of the others"},
+		"REDIS_AUTH=secret REDIS_TYPE=CLUSTER": {"REDIS_TYPE without REDIS_URL: states are where --engine says, in memory by default", "REDIS_AUTH without REDIS_URL: states are where --engine says, in memory by default"},
 		"REDIS_PERSECOND=false PROMETHEUS_PATH=/metrics LOCAL_CACHE_SIZE_IN_BYTES=5":    nil,
 		"REDIS_TIMEOUT=1s REDIS_TLS_SKIP_HOSTNAME_VERIFICATION=True TRACING_ENABLED=no": {"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION=True: the name in the certificate of Redis is verified", "REDIS_TIMEOUT=1s: --deadline bounds a decision, 15ms by default", "TRACING_ENABLED=no: --otlp sends traces"},
 	} {

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
-	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -82,7 +80,7 @@ func Read(get func(string) string) (Environment, error) {
 	e.tls(v)
 	e.log(v)
 	e.redis(v)
-	e.Unused = v.unused()
+	e.Unused = append(e.Unused, v.unused()...)
 	return e, errors.Join(v.problems...)
 }
 
@@ -135,67 +133,4 @@ func (e *Environment) log(v *variables) {
 	if format := v.get("LOG_FORMAT"); format != "" {
 		e.Flags["log-format"] = format
 	}
-}
-
-// redis makes the URL of --engine. Without a REDIS_URL the states are in memory.
-func (e *Environment) redis(v *variables) {
-	where := v.get("REDIS_URL")
-	if where == "" {
-		return
-	}
-	scheme, kind := "redis", v.text("REDIS_TYPE", "SINGLE")
-	if v.flag("REDIS_TLS") {
-		scheme = "rediss"
-	}
-	socket := v.text("REDIS_SOCKET_TYPE", "unix")
-	hosts := strings.TrimPrefix(strings.TrimPrefix(where, "rediss://"), "redis://")
-	options := url.Values{}
-	user := e.password(v, options, "password_env", "REDIS_AUTH")
-	switch strings.ToUpper(kind) {
-	case "SINGLE":
-		if socket == "unix" {
-			scheme = "unix"
-		}
-	case "CLUSTER":
-		scheme += "-cluster"
-	case "SENTINEL": // MASTER,HOST:PORT,…
-		master, sentinels, _ := strings.Cut(hosts, ",")
-		scheme, hosts = scheme+"-sentinel", sentinels+"/"+master
-		if name := e.password(v, options, "sentinel_password_env", "REDIS_SENTINEL_AUTH"); name != "" {
-			options.Set("sentinel_username", name)
-		}
-	default:
-		v.refuse(true, "REDIS_TYPE is %q, want SINGLE, SENTINEL or CLUSTER", kind)
-	}
-	given := map[string]string{"prefix": "CACHE_KEY_PREFIX"}
-	if strings.HasPrefix(scheme, "rediss") {
-		maps.Copy(given, map[string]string{"ca": "REDIS_TLS_CACERT", "cert": "REDIS_TLS_CLIENT_CERT", "key": "REDIS_TLS_CLIENT_KEY"})
-	}
-	for option, name := range given {
-		if value := v.get(name); value != "" {
-			options.Set(option, value)
-		}
-	}
-	if user != "" {
-		hosts = url.PathEscape(user) + "@" + hosts
-	}
-	e.Flags["engine"] = scheme + "://" + hosts
-	if len(options) > 0 {
-		e.Flags["engine"] += "?" + options.Encode()
-	}
-}
-
-// password reads PASSWORD or USER:PASSWORD. It returns the user.
-func (e *Environment) password(v *variables, options url.Values, option, name string) (user string) {
-	value := v.get(name)
-	if value == "" {
-		return ""
-	}
-	options.Set(option, name)
-	user, password, both := strings.Cut(value, ":")
-	if !both {
-		return ""
-	}
-	e.Passwords[name] = password
-	return user
 }

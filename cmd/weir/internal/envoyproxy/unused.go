@@ -11,7 +11,6 @@ var without = []struct{ name, nothing, instead string }{
 	{"REDIS_PERSECOND", "false", "limits by the second are in the Redis of the others"},
 	{"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "false", "the name in the certificate of Redis is verified"},
 	{"REDIS_TIMEOUT", "", "--deadline bounds a decision, 15ms by default"},
-	{"REDIS_STARTUP_MAX_ELAPSED_TIME", "0", "the daemon does not count how long Redis is away at the start"},
 	{"FORCE_START_WITHOUT_INITIAL_CONFIG", "false", "the daemon does not start without rules"},
 	{"USE_DOG_STATSD", "false", "metrics are not sent; --metrics offers them to Prometheus, and /stats shows the old names"},
 	{"STATSD_HOST", "", "metrics are not sent; --metrics offers them to Prometheus, and /stats shows the old names"},
