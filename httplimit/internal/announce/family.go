@@ -124,12 +124,15 @@ func (r *reader) vendors() {
 // shopifyLeaks is the time in which a bucket of Shopify's REST API leaks all of its units, whatever its size.
 const shopifyLeaks = 20 * time.Second
 
-// shopify reads used/size, which counts up.
+// shopify reads used/size, which counts up. A unit comes back when the bucket has leaked one, and one more for each unit
+// above its size.
 func (r *reader) shopify(used, size string) {
 	u, err := strconv.ParseInt(strings.TrimSpace(used), 10, 32)
 	s, err2 := strconv.ParseInt(strings.TrimSpace(size), 10, 32)
 	if err == nil && err2 == nil && u >= 0 && s > 0 {
-		r.add(Quota{Name: "shopify", Limit: s, Window: shopifyLeaks, Remaining: max(s-u, 0), Reset: Unknown})
+		unit := (shopifyLeaks + time.Duration(s-1)) / time.Duration(s) // rounded up
+		units := min(time.Duration(1+max(u-s, 0)), maxAhead/unit)
+		r.add(Quota{Name: "shopify", Limit: s, Window: shopifyLeaks, Remaining: max(s-u, 0), Reset: units * unit})
 	}
 }
 
