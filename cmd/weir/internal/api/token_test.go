@@ -55,6 +55,26 @@ func TestSettleGivesBackWhatWasNotUsed(t *testing.T) {
 	}
 }
 
+// A token settles its own take, also in another process, so a window gets nothing of an earlier one. A bucket gets all of it.
+func TestATokenThatIsSettledLateGivesNothingToAnotherWindow(t *testing.T) {
+	for limit, want := range map[string]string{
+		"fixed window 10/10s": "6", "sliding window 10/10s": "6", "sliding log 10/10s": "6", "rate gate 10/10s": "6", "cycle 10/10s": "6", "token bucket 10/10s": "10",
+	} {
+		inBubble(t, func(t *testing.T, a *API) {
+			token := tokenOf(t, post(a, "/v1/reserve", `{"key":"a","cost":5}`))
+			waiting := tokenOf(t, post(a, "/v1/reserve", `{"key":"a","cost":5,"patience":1}`))
+			time.Sleep(15 * time.Second)
+			post(a, "/v1/take", `{"key":"a","cost":4}`)
+			for _, token := range []string{token, waiting} {
+				if w := post(a, "/v1/settle", `{"token":"`+token+`","cost":0}`); w.Code != 200 {
+					t.Errorf("%s: settle: got %d %s", limit, w.Code, w.Body)
+				}
+			}
+			checkRemaining(t, a, "default", "a", want)
+		}, "default="+limit)
+	}
+}
+
 // The mark of a settlement is made here while the engine is away, and the settlement there when it is back.
 func TestASettlementDuringAnOutageIsMadeAtTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
