@@ -24,6 +24,7 @@ import (
 type Options struct {
 	Engine    weir.Engine // by the overrides
 	Overrides *override.Table
+	Fleeting  bool                                 // the overrides end with the daemon
 	Rules     func() ([]*weir.Rule, *rules.Config) // those in force; the second is nil without files
 	Save      func() error                         // saves the states; nil if there is no file for them
 	Drain     func()                               // begins a stop
@@ -40,8 +41,9 @@ type change struct {
 
 // answer is what a request did.
 type answer struct {
-	Before any `json:"before"`
-	After  any `json:"after"`
+	Before   any      `json:"before"`
+	After    any      `json:"after"`
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // New returns the handler.
@@ -133,10 +135,9 @@ func (h *handler) override(r *http.Request) (any, error) {
 	if err := read(r, &c); err != nil {
 		return nil, err
 	}
-	if c.Rule != "" {
-		if _, err := h.rule(c.Rule); err != nil {
-			return nil, err
-		}
+	warnings, err := h.reach(&c.Entry)
+	if err != nil {
+		return nil, err
 	}
 	c.By = door.Of(r).Name
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
@@ -145,7 +146,39 @@ func (h *handler) override(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, refused(err)
 	}
-	return h.audit(r, "override", c, answer{before, c.Entry}), nil
+	return h.audit(r, "override", c, answer{before, c.Entry, warnings}), nil
+}
+
+// reach refuses an entry that would never stand in for its rule, and tells where and for how long one does not.
+func (h *handler) reach(e *override.Entry) (warnings []string, err error) {
+	named, _ := h.Rules()
+	if e.Rule != "" {
+		rule, err := h.rule(e.Rule)
+		if err != nil {
+			return nil, err
+		}
+		named = []*weir.Rule{rule}
+	}
+	if _, err := weir.ParseLimits(e.Limit); err != nil {
+		return nil, nil // Set says what is wrong with it
+	}
+	for _, rule := range named {
+		if e.StandsIn(rule) {
+			continue
+		}
+		kind, want := "has no slots", "a limit without slots"
+		if rule.Held() != nil {
+			kind, want = "has slots", "slots with a lease, such as concurrency 50 lease 1m"
+		}
+		if e.Rule != "" {
+			return nil, wrong("rule %q %s, and %s cannot stand in for its limit: want %s, or a block", e.Rule, kind, e.Limit, want)
+		}
+		warnings = append(warnings, fmt.Sprintf("it leaves rule %q alone, which %s: that needs %s", rule.Name(), kind, want))
+	}
+	if h.Fleeting {
+		warnings = append(warnings, "it ends with the daemon, which keeps it nowhere: weir serve --state FILE keeps it over a restart")
+	}
+	return warnings, nil
 }
 
 func (h *handler) remove(r *http.Request) (any, error) {
@@ -159,7 +192,7 @@ func (h *handler) remove(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, refused(err)
 	}
-	return h.audit(r, "remove", c, answer{before, nil}), nil
+	return h.audit(r, "remove", c, answer{Before: before}), nil
 }
 
 // refused makes an error of a table one that the caller can mend, unless keeping the entry failed.
@@ -293,10 +326,10 @@ func (h *handler) snapshot(r *http.Request) (any, error) {
 	if err := h.Save(); err != nil {
 		return nil, err
 	}
-	return h.audit(r, "snapshot", change{}, answer{nil, "saved"}), nil
+	return h.audit(r, "snapshot", change{}, answer{After: "saved"}), nil
 }
 
 func (h *handler) drain(r *http.Request) (any, error) {
 	defer h.Drain()
-	return h.audit(r, "drain", change{}, answer{"serving", "draining"}), nil
+	return h.audit(r, "drain", change{}, answer{Before: "serving", After: "draining"}), nil
 }

@@ -60,6 +60,7 @@ Every change leaves a line in the log of the daemon. docs/howto/ctl.md describes
 type answer struct {
 	all           json.RawMessage
 	Before, After json.RawMessage
+	Warnings      []string
 
 	Allowed    bool
 	Limit      int64
@@ -133,7 +134,11 @@ used: for that, put another limit in force with weir ctl limit.`,
 
 // changed describes a change.
 func changed(a answer) string {
-	return "before: " + shown(a.Before) + "\nafter:  " + shown(a.After) + "\n"
+	text := "before: " + shown(a.Before) + "\nafter:  " + shown(a.After) + "\n"
+	for _, warning := range a.Warnings {
+		text += "warning: " + cli.Printable(warning) + "\n"
+	}
+	return text
 }
 
 func shown(state json.RawMessage) string {

@@ -31,11 +31,39 @@ func (t *Table) refresh(ctx context.Context) error {
 
 // use puts entries into force. The caller holds the lock.
 func (t *Table) use(entries []Entry) error {
-	x, err := newIndex(entries, time.Now())
+	unread := 0
+	x, err := newIndex(entries, time.Now(), func(e Entry, err error) {
+		if unread++; unread <= mostLogged {
+			t.log.Warn("an override is not in force", "rule", e.Rule, "key", e.Key, "prefix", e.Prefix, "limit", e.Limit, "until", e.Until, "err", err)
+		}
+	})
+	if more := unread - mostLogged; more > 0 {
+		t.log.Warn("more overrides are not in force", "overrides", more)
+	}
 	if err == nil {
 		t.current.Store(x)
 	}
 	return err
+}
+
+// mostLogged bounds the lines about overrides at one time.
+const mostLogged = 20
+
+// Gone logs the entries of rules that are not among those in force, which stand in for nothing until a rule of that name is
+// back.
+func (t *Table) Gone(inForce func(rule string) bool) {
+	gone := 0
+	for _, e := range t.Entries() {
+		if e.Rule == "" || inForce(e.Rule) {
+			continue
+		}
+		if gone++; gone <= mostLogged {
+			t.log.Warn("an override has no effect: no rule in force has that name", "rule", e.Rule, "key", e.Key, "prefix", e.Prefix, "limit", e.Limit, "until", e.Until)
+		}
+	}
+	if more := gone - mostLogged; more > 0 {
+		t.log.Warn("more overrides have no effect: their rules are not in force", "overrides", more)
+	}
 }
 
 // Set puts an entry into force, in place of that of the same rule and key. It returns that, or nil. Other daemons follow
@@ -69,7 +97,7 @@ func (t *Table) change(ctx context.Context, at place, e *Entry) (before *Entry, 
 	} else if before == nil {
 		return nil, ErrUnknown
 	}
-	if _, err := newIndex(after, time.Now()); err != nil { // before anything is stored
+	if _, err := newIndex(after, time.Now(), func(Entry, error) {}); err != nil { // before anything is stored
 		return nil, err
 	}
 	if err := t.store.put(ctx, at, e); err != nil {

@@ -65,22 +65,34 @@ func (e *Entry) check(engine weir.Engine, now time.Time) error {
 	case strings.Contains(e.Rule, "~"):
 		return fmt.Errorf("override: rule %q: shadows and candidates have no overrides", e.Rule)
 	}
-	limits, err := weir.ParseLimits(e.Limit)
-	if err != nil {
-		return fmt.Errorf("override: limit: %w", err)
-	}
-	for _, limit := range limits {
-		if d := weir.Describe(limit); d.Alone {
-			return fmt.Errorf("override: limit: %s stands alone, and so cannot decide beside the limits of other rules", limit)
-		} else if d.Held && d.Lease == 0 {
-			return fmt.Errorf("override: limit: %s has no lease; add one, like lease 1m", limit)
-		}
-	}
-	rule, err := weir.NewRule("rule", limits...)
+	rule, err := e.asRule("rule")
 	if err != nil {
 		return err
 	}
 	return engine.Check(rule)
+}
+
+// asRule returns the limit as a rule of a name, or what is wrong with it.
+func (e *Entry) asRule(name string) (*weir.Rule, error) {
+	limits, err := weir.ParseLimits(e.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("override: limit: %w", err)
+	}
+	for _, limit := range limits {
+		if d := weir.Describe(limit); d.Alone {
+			return nil, fmt.Errorf("override: limit: %s stands alone, and so cannot decide beside the limits of other rules", limit)
+		} else if d.Held && d.Lease == 0 {
+			return nil, fmt.Errorf("override: limit: %s has no lease; add one, like lease 1m", limit)
+		}
+	}
+	return weir.NewRule(name, limits...)
+}
+
+// StandsIn reports whether the limit of an entry stands in for those of a rule. A slot is given back to the rule, so a
+// limit without slots must not admit to a rule with slots, nor the reverse. Blocks admit nothing.
+func (e *Entry) StandsIn(rule *weir.Rule) bool {
+	made, err := e.asRule("rule")
+	return err == nil && (e.Limit == Block || (made.Held() != nil) == (rule.Held() != nil))
 }
 
 // errFull is the error of an entry beyond MaxEntries.

@@ -165,14 +165,14 @@ func TestEntriesHaveBounds(t *testing.T) {
 	for i := range MaxEntries + 1 {
 		entries = append(entries, Entry{Key: fmt.Sprint(i), Limit: Block, Until: until})
 	}
-	if _, err := newIndex(entries, time.Now()); err != errFull {
+	if _, err := newIndex(entries, time.Now(), func(Entry, error) {}); err != errFull {
 		t.Errorf("%d entries: got %v", len(entries), err)
 	}
 	entries = entries[:0]
 	for i := range maxLengths + 1 {
 		entries = append(entries, Entry{Key: strings.Repeat("k", i), Prefix: true, Limit: Block, Until: until})
 	}
-	if _, err := newIndex(entries, time.Now()); err == nil {
+	if _, err := newIndex(entries, time.Now(), func(Entry, error) {}); err == nil {
 		t.Errorf("%d lengths of prefixes were accepted", len(entries))
 	}
 }

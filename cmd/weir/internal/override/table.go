@@ -40,19 +40,20 @@ type inForce struct {
 	rules  sync.Map // of *weir.Rule, by name
 }
 
-// newIndex returns the index of entries whose time has not come, or nil if there are none.
-func newIndex(entries []Entry, now time.Time) (*index, error) {
+// newIndex returns the index of entries whose time has not come, or nil if there are none. unread is called with those
+// that cannot be in force, such as entries of another version of weir, or of a file that was edited.
+func newIndex(entries []Entry, now time.Time, unread func(Entry, error)) (*index, error) {
 	x := &index{of: make(map[place]*inForce, len(entries))}
 	for _, e := range entries {
-		limits, err := weir.ParseLimits(e.Limit)
-		if err != nil || !e.Until.After(now) {
-			continue // of another version of weir, or past
+		if !e.Until.After(now) {
+			continue
 		}
-		in := &inForce{Entry: e, until: e.Until.UnixNano(), limits: limits}
-		for _, limit := range limits {
-			in.held = in.held || weir.Describe(limit).Held
+		rule, err := e.asRule("rule")
+		if err != nil {
+			unread(e, err)
+			continue
 		}
-		x.of[e.place()] = in
+		x.of[e.place()] = &inForce{Entry: e, until: e.Until.UnixNano(), limits: rule.Limits(), held: rule.Held() != nil}
 		if e.Prefix && !slices.Contains(x.lengths, len(e.Key)) {
 			x.lengths = append(x.lengths, len(e.Key))
 		}

@@ -3,7 +3,9 @@ package serve
 import (
 	"context"
 	"log/slog"
+	"slices"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/admin"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
@@ -41,6 +43,13 @@ func (o *options) overrides(ctx context.Context, log *slog.Logger, engine *chose
 	return &overrides{table, func() {}}, nil
 }
 
+// logGone logs the overrides of rules that are not in force, such as renamed ones.
+func (o *overrides) logGone(named []*weir.Rule) {
+	o.Gone(func(rule string) bool {
+		return slices.ContainsFunc(named, func(r *weir.Rule) bool { return r.Name() == rule })
+	})
+}
+
 // sharedOverrides opens the table of overrides of all daemons.
 func (o *options) sharedOverrides(ctx context.Context, log *slog.Logger, engine *chosenEngine) (table *override.Table, end func(), err error) {
 	if engine.database == nil {
@@ -54,7 +63,7 @@ func (o *options) sharedOverrides(ctx context.Context, log *slog.Logger, engine 
 
 // admin returns what weir ctl asks for.
 func (o *options) admin(a *api.API, engine *chosenEngine, changed *overrides, drain func(), log *slog.Logger) admin.Options {
-	options := admin.Options{Engine: engine.Engine, Overrides: changed.Table, Rules: a.InForce, Drain: drain, Log: log}
+	options := admin.Options{Engine: engine.Engine, Overrides: changed.Table, Fleeting: engine.memory != nil && o.state.path == "", Rules: a.InForce, Drain: drain, Log: log}
 	if o.state.path != "" {
 		options.Save = func() error { return o.state.save(engine.memory) }
 	}

@@ -246,6 +246,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	s := server{log: d.log, ports: &o.ports, door: *o.ports.door(d.named, d.listener.Addr()), open: connections{most: d.most}, drain: o.drain, grace: o.grace}
 	s.unhealthy = func() string { return o.compat.unhealthy(s.api) }
 	o.compat.begin(d.log, d.used.config())
+	d.changed.logGone(d.used.named)
 	envoy := o.ports.envoy.server(d.engine, d.used, &o.compat.stats, d.seen, func(err error) { s.api.Failed(err) }, d.recorded, d.log)
 	s.api = api.New(api.Options{
 		Serves: door.Serves, Who: door.Of, Engine: d.engine.Engine, Rules: d.used.named, Config: d.used.config(), Log: d.log, Patience: d.engine.patience, EngineFails: d.engine.health.fails,
@@ -281,6 +282,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 		d.used.set.Check(d.engine.Check)
 		go d.used.keepUp(ctx, s.api, d.seen, func(config *rules.Config) {
 			o.compat.warn(d.log, config)
+			d.changed.logGone(config.Named())
 			if envoy != nil {
 				envoy.Use(config)
 			}
