@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -176,7 +177,7 @@ func (r *Reservation) Taken() []int64 {
 	if r == nil {
 		return nil
 	}
-	return r.taken
+	return slices.Clone(r.taken)
 }
 
 // HandOver leaves the reservation to whoever knows its requests, its Lease and its Taken, perhaps in another process: slots

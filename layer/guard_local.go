@@ -106,7 +106,7 @@ func checked(call *weir.Call) error {
 		err = weir.Unsupported(op, "is unknown")
 	}
 	_, bad := enginekit.Merge(call.Op, call.Requests)
-	return cmp.Or(err, bad, enginekit.CheckIdentity(call.Op, call.Identity))
+	return cmp.Or(err, bad, weir.CheckTaken(*call), enginekit.CheckIdentity(call.Op, call.Identity))
 }
 
 // forget clears the states of keys that were reset.

@@ -441,14 +441,15 @@ func (l *Leased) record(ctx context.Context, call weir.Call, q *weir.Request) (w
 	return l.next(ctx, call)
 }
 
-// giveBack puts units into the stock, if it has room for them. A settlement only puts them into the block that they are of.
+// giveBack puts units into the stock, if it has room for them. Settled units of a window only go into the block that they
+// are of, because another one may be of a later window.
 func (l *Leased) giveBack(ctx context.Context, call weir.Call, q *weir.Request, f *facts) (weir.Answer, error) {
 	s := l.find(q)
 	if s == nil || l.guard != nil && l.guard.local.gave(&call) {
 		return l.next(ctx, call)
 	}
 	s.mu.Lock()
-	ofBlock := call.Taken == nil || slices.Equal(call.Taken, s.taken)
+	ofBlock := call.Taken == nil || f.limits[0].kind == bucket || slices.Equal(call.Taken, s.taken)
 	if now := l.now(); ofBlock && s.alive(now) > 0 && s.fill == nil && q.Cost <= f.most-s.left {
 		defer s.mu.Unlock()
 		s.left += q.Cost
