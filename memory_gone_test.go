@@ -120,6 +120,25 @@ func TestRulesThatComeAndGoChangeNoAnswer(t *testing.T) {
 	runtime.KeepAlive(rules)
 }
 
+// TestAClockThatGoesBackFindsNoNewUnitsOfAFreedRule sets the clock back after a rule was freed: its keys count as new since
+// then, so what they take is missing then.
+func TestAClockThatGoesBackFindsNoNewUnitsOfAFreedRule(t *testing.T) {
+	for _, limit := range []weir.Limit{weir.FixedWindow{Rate: weir.PerHour(1)}, weir.TokenBucket{Rate: weir.PerHour(1)}, weir.SlidingLog{Rate: weir.PerHour(1)}} {
+		now := int64(1_700_000_000_000_000_000)
+		m := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now }})
+		takeUnder(t, m, "r", limit)
+		now += int64(3 * time.Hour)
+		for runtime.GC(); len(m.Stats().Rules) > 0; runtime.GC() {
+		}
+		now -= int64(2*time.Hour + 30*time.Minute)
+		before := takeUnder(t, m, "r", limit)
+		now += int64(2*time.Hour + 30*time.Minute)
+		if after := takeUnder(t, m, "r", limit); before && after {
+			t.Errorf("%s: a unit was admitted at an earlier time, and again at the instant of the eviction", limit)
+		}
+	}
+}
+
 // TestFreeingRulesBesideDecisionsAdmitsNothingTwice has goroutines make rules of the same names while others are freed,
 // saved and counted.
 func TestFreeingRulesBesideDecisionsAdmitsNothingTwice(t *testing.T) {

@@ -34,12 +34,12 @@ type Engine struct {
 	rules  sync.Map // name of a rule to *ruleCounts
 	shards [table.Shards]shard
 
-	making  sync.Mutex // of states and tables; it guards the next fields
-	names   map[string]*named
-	inTurn  []*named // all of them
-	turn    int      // the next to look at
-	saves   int      // in progress
-	freedAt int64    // the latest instant at which a name was freed
+	making sync.Mutex // of states and tables; it guards the next fields
+	names  map[string]*named
+	inTurn []*named // all of them
+	turn   int      // the next to look at
+	saves  int      // in progress
+	idleAt int64    // the latest instant at which states of a name without rules were found idle
 
 	maxKeys    int
 	maxParents int
@@ -64,7 +64,7 @@ type Options struct {
 func New(options Options) *Engine {
 	var secret [table.SecretBytes]byte
 	rand.Read(secret[:]) // never fails
-	e := &Engine{number: engines.Add(1), clock: options.Clock, seed: table.NewSeed(secret), maxKeys: options.MaxKeys, parent: options.Parent, names: map[string]*named{}, freedAt: math.MinInt64}
+	e := &Engine{number: engines.Add(1), clock: options.Clock, seed: table.NewSeed(secret), maxKeys: options.MaxKeys, parent: options.Parent, names: map[string]*named{}, idleAt: math.MinInt64}
 	if e.maxKeys > 0 {
 		e.maxParents = max(e.maxKeys/keysPerParent, minParents)
 	}

@@ -83,8 +83,13 @@ func (e *Engine) freeGone(names, entries int, now int64) {
 		if e.turn >= len(e.inTurn) {
 			e.turn = 0
 		}
-		if n := e.inTurn[e.turn]; n.isGone() && n.isIdle(e, entries, now) {
-			e.free(n, now)
+		n := e.inTurn[e.turn]
+		gone := n.isGone()
+		if gone {
+			e.idleAt = max(e.idleAt, now)
+		}
+		if gone && n.isIdle(e, entries, now) {
+			e.free(n)
 			last := len(e.inTurn) - 1
 			e.inTurn[e.turn], e.inTurn[last] = e.inTurn[last], nil
 			e.inTurn = e.inTurn[:last]
@@ -149,8 +154,8 @@ func (n *named) areCellsIdle(s *shard, now int64) bool {
 	return true
 }
 
-// free forgets a name. Its keys count as evicted now.
-func (e *Engine) free(n *named, now int64) {
+// free forgets a name. Its keys count as evicted when names were last looked at.
+func (e *Engine) free(n *named) {
 	delete(e.names, n.rule)
 	e.rules.Delete(n.rule)
 	dropped := uint64(0)
@@ -165,10 +170,9 @@ func (e *Engine) free(n *named, now int64) {
 		s := &e.shards[i]
 		s.mu.Lock()
 		s.cells = slices.DeleteFunc(s.cells, func(c *cells) bool { return slices.Contains(n.states, c.states) })
-		s.next, s.lastEviction = 0, max(s.lastEviction, now)
+		s.next, s.lastEviction = 0, max(s.lastEviction, e.idleAt)
 		s.evicted += dropped
 		dropped = 0
 		s.mu.Unlock()
 	}
-	e.freedAt = max(e.freedAt, now)
 }

@@ -134,7 +134,7 @@ func (e *Engine) tableNamed(of *named, name string, maxKeys int) *word.Table {
 		return found.(*word.Table)
 	}
 	t := word.NewTable(maxKeys)
-	t.Forgotten(e.freedAt) // perhaps with one of this name
+	t.Forgotten(e.idleAt) // perhaps with one of this name
 	of.tables = append(of.tables, namedTable{name, t})
 	e.tables.Store(name, t)
 	return t
