@@ -68,6 +68,23 @@ func TestMergesThatProgramsReadDifferentlyAreErrors(t *testing.T) {
 	}
 }
 
+func TestAnAliasIsTheLastAnchorAboveIt(t *testing.T) {
+	const file = "domain: d\ndescriptors:\n- {key: a, rate_limit: &l {unit: hour, requests_per_unit: 1}}\n- {key: b, rate_limit: *l}\n" +
+		"- {key: c, rate_limit: &l {unit: hour, requests_per_unit: 5}}\n- {key: e, rate_limit: *l}\n"
+	c, err := parsed(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []uint32{1, 1, 5, 5} {
+		if got := c.Limits[i].Shown.RequestsPerUnit; got != want {
+			t.Errorf("limit %d: got %d, want %d", i+1, got, want)
+		}
+	}
+	if _, err = parsed("domain: d\ndescriptors:\n- {key: b, rate_limit: *l}\n- {key: a, rate_limit: &l {unit: hour}}\n"); err == nil || !strings.Contains(err.Error(), "f.yaml:3:24: names no anchor above it") {
+		t.Errorf("an alias above its anchor: got %v, want an error", err)
+	}
+}
+
 func TestNumbersAndFlagsAreThoseOfYAML11(t *testing.T) {
 	for text, want := range map[string]uint32{"5": 5, "010": 8, "0x10": 16, "0b11": 3, "0o17": 15, "1_000": 1000, "+5": 5, `"5"`: 5} {
 		c, err := parsed("domain: d\ndescriptors:\n- {key: a, detailed_metric: , shadow_mode: ~, quota_mode: On, rate_limit: {unit: day, requests_per_unit: " + text + "}}\n")

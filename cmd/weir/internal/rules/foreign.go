@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,7 @@ func (n node) isEnvoyproxy() bool {
 // Value is a value in a file of another format. Anchors and aliases of YAML stand for their values.
 type Value struct {
 	n       node
-	anchors map[string]ast.Node
+	anchors map[string][]*ast.AnchorNode // in the order of the file
 	depth   int
 	left    *Size
 }
@@ -74,7 +75,7 @@ func ReadForeign(f File, left *Size, problems *Problems) (Value, bool) {
 	if !ok {
 		return Value{}, false
 	}
-	v := Value{n: root, anchors: map[string]ast.Node{}, left: left}
+	v := Value{n: root, anchors: map[string][]*ast.AnchorNode{}, left: left}
 	ast.Walk(v, root.Node)
 	return v.of(root.Node), true
 }
@@ -82,7 +83,8 @@ func ReadForeign(f File, left *Size, problems *Problems) (Value, bool) {
 // Visit collects anchors.
 func (v Value) Visit(n ast.Node) ast.Visitor {
 	if a, ok := n.(*ast.AnchorNode); ok {
-		v.anchors[a.Name.String()] = a.Value
+		name := a.Name.String()
+		v.anchors[name] = append(v.anchors[name], a)
 	}
 	return v
 }
@@ -96,8 +98,9 @@ func (v Value) of(n ast.Node) Value {
 		case *ast.AnchorNode:
 			w.n.Node = a.Value
 		case *ast.AliasNode:
-			to := v.anchors[a.Value.String()]
+			to := v.anchored(a)
 			if to == nil {
+				w.n.fail("names no anchor above it")
 				return w
 			}
 			w.n.Node = to
@@ -106,6 +109,17 @@ func (v Value) of(n ast.Node) Value {
 		}
 	}
 	return w
+}
+
+// anchored returns the value of an alias: that of the last anchor above it, or nil.
+func (v Value) anchored(alias *ast.AliasNode) ast.Node {
+	at := alias.GetToken().Position
+	for _, a := range slices.Backward(v.anchors[alias.Value.String()]) {
+		if p := a.GetToken().Position; p.Line < at.Line || p.Line == at.Line && p.Column < at.Column {
+			return a.Value
+		}
+	}
+	return nil
 }
 
 // opens reports whether the values within the value may be read. It notes a problem if not.
