@@ -34,8 +34,8 @@ var (
 )
 
 // LimitError explains an error of weir.ParseRule or weir.ParseLimit in the value of a flag, and points at the
-// unreadable word. The hint is the text that was probably meant, or the forms of what is readable, so the message omits
-// the names of the limits.
+// unreadable word. The hint is the text that was probably meant, or the forms of what is readable, so the message
+// omits the names of the limits.
 func LimitError(flag string, err error, forms []string) error {
 	syntax, ok := errors.AsType[*weir.SyntaxError](err)
 	if !ok {
@@ -46,7 +46,9 @@ func LimitError(flag string, err error, forms []string) error {
 	if syntax.Word == "" {
 		what = "the text ends where " + want + " should follow"
 	}
-	if syntax.Meant != "" {
+	if hints := pastedHints(syntax.Text); hints != nil {
+		forms = hints
+	} else if syntax.Meant != "" {
 		forms = []string{"did you mean '" + Printable(syntax.Meant) + "'?"}
 	}
 	return Misuse(fmt.Errorf("%s: %s\n%s", flag, what, pointAt(syntax)), forms...)
