@@ -40,3 +40,28 @@ func TestTheRulesOfOtherSystemsDecideAsTheirPagesSay(t *testing.T) {
 
 // rulesOnly returns a rules file without the comments at its head.
 func rulesOnly(file string) string { return file[strings.Index(file, "rules:"):] }
+
+// People come with the names of the systems that they leave.
+func TestTheNamesThatPeopleKnowStandOnTheirPages(t *testing.T) {
+	for page, names := range map[string][]string{
+		"from/guava.md":                {"SmoothBursty", "SmoothWarmingUp", "nextFreeTicket", "storedPermits"},
+		"from/redis-recipes.md":        {"record_fixed_window", "fetch_fixed_window", "record_sliding_log", "sliding_window_count"},
+		"from/tokio.md":                {"DashMap", "back-off"},
+		"from/rolling-rate-limiter.md": {"Dojo"},
+		"from/nginx.md":                {"sticky sessions", "limit_req zone"},
+		"howto/sticky.md":              {"sticky sessions"},
+		"from/rategate.md":             {"singleton", "pizza oven"},
+		"from/resilience4j.md":         {"limitForPeriod", "limitRefreshPeriod"},
+		"from/redis-cell.md":           {"CL.THROTTLE", "GCRA"},
+	} {
+		text, err := os.ReadFile("../../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if !strings.Contains(string(text), name) {
+				t.Errorf("docs/%s does not say %s", page, name)
+			}
+		}
+	}
+}

@@ -1,6 +1,11 @@
 // Package recipes has the three usual ways to count in Redis, for programs that need nothing more: [FixedWindow],
 // [Log] and [TwoWindows]. [Rolling] is a log with a limit and a least gap. Each takes the caller's client and needs no
-// script. A [Naming] lets a program share its keys with others that have such a recipe.
+// script. Make the client once and share it among all recipes, since it is safe for concurrent use:
+//
+//	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:6379"}, DisableCache: true})
+//	logins := recipes.FixedWindow{Client: client, Window: time.Minute}
+//
+// A [Naming] lets a program share its keys with others that have such a recipe.
 //
 // Record counts a cost and returns the use in the window, including the cost. Fetch returns the use and writes
 // nothing. The caller compares it with the limit:

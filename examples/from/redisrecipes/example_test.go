@@ -22,6 +22,11 @@ var (
 	user  = recipes.Key{Namespace: "ratelimit", Resource: "test", Subject: "user1"}
 )
 
+// dial makes the client that all recipes of a program share. It is safe for concurrent use.
+func dial(addr string) (rueidis.Client, error) {
+	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+}
+
 // clock is the time of an example. A program leaves Now out.
 type clock struct{ at time.Time }
 
@@ -127,7 +132,7 @@ func TestTheExamplesPrintWhatThePageSays(t *testing.T) {
 		"false true 8 <nil>\n": rolling,
 		"true 2, true 1, true 0, false 0, again in 1h0m0s\n": engine,
 	} {
-		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{redistest.Start(t).Addr}, DisableCache: true})
+		client, err := dial(redistest.Start(t).Addr)
 		if err != nil {
 			t.Fatal(err)
 		}

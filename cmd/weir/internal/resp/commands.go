@@ -23,7 +23,6 @@ var commands map[string]command
 func init() { // an initialiser would refer to itself through COMMAND
 	commands = map[string]command{
 		"CL.THROTTLE":  {(*conn).cell, -5, true},
-		"GCRA":         {(*conn).gcra, -5, true},
 		"WEIR.TAKE":    {verb(weir.OpTake, door.Take), -3, true},
 		"WEIR.PEEK":    {verb(weir.OpPeek, door.Take), -3, true},
 		"WEIR.RECORD":  {verb(weir.OpRecord, door.Take), -3, true},

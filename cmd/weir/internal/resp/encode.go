@@ -50,24 +50,19 @@ type format uint8
 const (
 	asDecision format = iota // of WEIR commands
 	asCell                   // of CL.THROTTLE
-	asGCRA                   // of Redis 8.8
 )
 
 // appendDecision writes an array of five or six integers.
 func appendDecision(b []byte, f format, d weir.Decision) []byte {
-	least := time.Duration(1) // of a rest that rounds up
-	switch f {
-	case asDecision:
-		return appendIntegers(b, number(d.Allowed), d.Limit, d.Remaining, in(time.Millisecond, d.RetryAfter, least),
-			in(time.Millisecond, d.ResetAfter, least), in(time.Millisecond, d.Delay, least))
-	case asCell:
-		least = time.Millisecond
+	if f == asDecision {
+		return appendIntegers(b, number(d.Allowed), d.Limit, d.Remaining, in(time.Millisecond, d.RetryAfter, 1),
+			in(time.Millisecond, d.ResetAfter, 1), in(time.Millisecond, d.Delay, 1))
 	}
 	retry := int64(-1)
 	if !d.Allowed {
-		retry = in(time.Second, d.RetryAfter, least)
+		retry = in(time.Second, d.RetryAfter, time.Millisecond)
 	}
-	return appendIntegers(b, number(!d.Allowed), d.Limit, d.Remaining, retry, in(time.Second, d.ResetAfter, least))
+	return appendIntegers(b, number(!d.Allowed), d.Limit, d.Remaining, retry, in(time.Second, d.ResetAfter, time.Millisecond))
 }
 
 // in returns a duration in units, rounded up if the rest has at least so much, and -1 for Never.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"sync"
 	"time"
 
@@ -18,7 +17,7 @@ const throttle = "cl.throttle"
 // maxLimits bounds the limits that are kept compiled.
 const maxLimits = 1000
 
-// limit is what a call of CL.THROTTLE or GCRA says of its limit.
+// limit is what a call of CL.THROTTLE says of its limit.
 type limit struct {
 	maxBurst, count int64
 	period          time.Duration
@@ -89,41 +88,14 @@ func (c *conn) cell(args [][]byte) error {
 	case quantity == 0:
 		op = weir.OpPeek
 	}
-	return c.throttle(op, args[1], of, quantity, asCell)
+	return c.throttle(op, args[1], of, quantity)
 }
 
 func cellError(text string) error { return errors.New(cellPrefix + text) }
 
 const cellPrefix = "Cell error: Store error: "
 
-// gcra reads GCRA key max_burst tokens_per_period period [TOKENS n] of Redis 8.8.
-func (c *conn) gcra(args [][]byte) error {
-	tokens := int64(1)
-	switch {
-	case len(args) != 5 && len(args) != 7:
-		return errArity("gcra")
-	case len(args) == 7:
-		var ok bool
-		if tokens, ok = integer(args[6]); !ok || tokens < 1 || !is(args[5], "TOKENS") {
-			return errors.New("ERR syntax error: want TOKENS and a whole number from 1")
-		}
-	}
-	maxBurst, isBurst := integer(args[2])
-	count, isCount := integer(args[3])
-	period, err := strconv.ParseFloat(string(args[4]), 64)
-	switch {
-	case !isBurst:
-		return fmt.Errorf("ERR max_burst %.32q: not a whole number", args[2])
-	case !isCount || count < 1:
-		return fmt.Errorf("ERR tokens_per_period %.32q: not a whole number from 1", args[3])
-	case err != nil || !(period > 0 && period < 1e12):
-		return fmt.Errorf("ERR period %.32q: not a number of seconds above 0 and below 1e12", args[4])
-	}
-	nanoseconds := time.Duration(min(math.Round(period*1e9), float64(weir.MaxPeriod)+1e9))
-	return c.throttle(weir.OpTake, args[1], limit{maxBurst, count, nanoseconds}, tokens, asGCRA)
-}
-
-func (c *conn) throttle(op weir.Op, key []byte, of limit, cost int64, f format) error {
+func (c *conn) throttle(op weir.Op, key []byte, of limit, cost int64) error {
 	if !c.who.May(door.Dynamic, "") {
 		return c.denied(door.Dynamic, "")
 	}
@@ -137,7 +109,7 @@ func (c *conn) throttle(op weir.Op, key []byte, of limit, cost int64, f format) 
 	if err != nil {
 		return fmt.Errorf("ERR %w", err)
 	}
-	c.ask(weir.Call{Op: op}, f, rule.For(c.text(key), cost))
+	c.ask(weir.Call{Op: op}, asCell, rule.For(c.text(key), cost))
 	return nil
 }
 

@@ -452,7 +452,7 @@ func TestScopesDecideWhatAClientMay(t *testing.T) {
 			door.Take:    {"WEIR.TAKE login k", "WEIR.PEEK login k", "WEIR.RECORD login k", "WEIR.WAIT 1 login k"},
 			door.Refund:  {"WEIR.RETURN login k"},
 			door.Admin:   {"WEIR.RESET login k"},
-			door.Dynamic: {"CL.THROTTLE k 1 1 1", "GCRA k 1 1 1"},
+			door.Dynamic: {"CL.THROTTLE k 1 1 1"},
 
 			door.Dynamic | door.Refund: {"CL.THROTTLE k 1 1 1 -1", "DEL k"},
 		}

@@ -29,8 +29,8 @@ answers requests that have begun to arrive. A second signal stops it at once. SI
 Gateways such as nginx, Caddy and Traefik ask /v1/check, which answers by status.
 The --check flags configure it; docs/howto/gateways.md has whole configurations.
 
-With --resp, Redis clients ask, too: with CL.THROTTLE of redis-cell, GCRA of Redis
-8.8, or WEIR.TAKE for a rule by name. docs/howto/redis-clients.md lists the commands.
+With --resp, Redis clients ask, too: with CL.THROTTLE of redis-cell, or WEIR.TAKE
+for a rule by name. docs/howto/redis-clients.md lists the commands.
 
 With --engine, serve waits up to --engine-wait at the start for a server that is
 absent or refuses writes. After it has failed for 5 seconds, /readyz is 503. A
