@@ -32,9 +32,11 @@ func TestGatewaysRefuseAndAdmit(t *testing.T) {
 	}{
 		{"nginx", "nginx", gatewaytest.Nginx, http.StatusInternalServerError},
 		{"Caddy", "caddyfile", gatewaytest.Caddy, http.StatusBadGateway},
+		{"HAProxy", "haproxy", scripted(t), http.StatusServiceUnavailable},
 	} {
 		t.Run(gateway.name, func(t *testing.T) {
 			command, config := documented(t, gateway.name, gateway.block)
+			config = patient(config)
 			daemon, end := serveProcess(t, "127.0.0.1:0", command...)
 			pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/forbidden" {
@@ -90,7 +92,7 @@ func TestGatewaysDecideByRulesInFiles(t *testing.T) {
 			pages := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 			defer pages.Close()
 			port := strconv.Itoa(testprocess.FreePort(t))
-			gateway.start(t, "127.0.0.1:"+port, replaceAll(t, gateway.edit(config), map[string]string{
+			gateway.start(t, "127.0.0.1:"+port, replaceAll(t, patient(gateway.edit(config)), map[string]string{
 				"127.0.0.1:8080": daemon, "127.0.0.1:9000": pages.Listener.Addr().String(), "8000": port,
 			}))
 			url := "http://127.0.0.1:" + port
@@ -216,13 +218,34 @@ func sendFrom(t *testing.T, method, from, url, content string, fields ...string)
 	return response, string(body)
 }
 
-// documented returns the command line of the daemon and the configuration in a section of docs/howto/gateways.md, or in
-// gateway-rules.md beside it.
+// patient returns a configuration with timeouts for a busy machine.
+func patient(config string) string {
+	return strings.NewReplacer("200ms", "30s", "100ms", "30s").Replace(config)
+}
+
+// scripted returns what starts HAProxy with its script. Both name the port at which the script asks.
+func scripted(t *testing.T) func(t testing.TB, addr, config string) {
+	_, script := documented(t, "HAProxy", "lua")
+	return func(t testing.TB, addr, config string) {
+		t.Helper()
+		file, asks := filepath.Join(t.TempDir(), "weir.lua"), "127.0.0.1:"+strconv.Itoa(testprocess.FreePort(t))
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(script, "127.0.0.1:8079", asks)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		gatewaytest.HAProxy(t, addr, strings.NewReplacer("127.0.0.1:8079", asks, "/etc/haproxy/weir.lua", file).Replace(config))
+	}
+}
+
+// documented returns the command line of the daemon and the configuration in a section of docs/howto/gateways.md, in haproxy.md
+// beside it, or without a section in gateway-rules.md.
 func documented(t *testing.T, section, block string) (command []string, config string) {
 	t.Helper()
 	page := "gateways.md"
-	if section == "" {
+	switch section {
+	case "":
 		page = "gateway-rules.md"
+	case "HAProxy":
+		page, section = "haproxy.md", ""
 	}
 	text, err := os.ReadFile("../../../../docs/howto/" + page)
 	if err != nil {
@@ -260,6 +283,13 @@ func replaceAll(t *testing.T, config string, texts map[string]string) string {
 // serveProcess runs weir with the arguments, and returns the address that it listens on. end kills it.
 func serveProcess(t *testing.T, listen string, arguments ...string) (addr string, end func()) {
 	t.Helper()
+	addr, _, end = serveProcessed(t, listen, arguments...)
+	return addr, end
+}
+
+// serveProcessed is serveProcess, and returns the process.
+func serveProcessed(t *testing.T, listen string, arguments ...string) (addr string, daemon *os.Process, end func()) {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -283,5 +313,5 @@ func serveProcess(t *testing.T, listen string, arguments ...string) (addr string
 	if _, err := fmt.Fscanf(out, "weir listens on http://%s\n", &addr); err != nil {
 		t.Fatalf("weir %q prints no address: %v", arguments, err)
 	}
-	return addr, end
+	return addr, cmd.Process, end
 }
