@@ -33,6 +33,29 @@ func remaining(t *testing.T, rule httplimit.Rule, handler http.HandlerFunc, requ
 	return d.Remaining
 }
 
+// A request gets a refund in its own window, and one that outlives it refunds nothing to the next.
+func TestALongRequestRefundsNothingToTheNextWindow(t *testing.T) {
+	for later, left := range map[time.Duration]int64{0: 3, time.Hour: 4} {
+		clock := httplimittest.NewClock(start.Truncate(time.Hour))
+		engine, rule := clock.Engine(), mustRule(t, "tokens=fixed window 10/h")
+		handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			clock.Advance(later)
+			if _, err := engine.Record(r.Context(), rule.For("192.0.2.1", 6)); err != nil {
+				t.Error(err)
+			}
+			if err := httplimit.Settle(r.Context(), "tokens", 1); err != nil {
+				t.Error(err)
+			}
+		})
+		eight := httplimit.Rule{Rule: rule, Cost: func(*http.Request) int64 { return 8 }, Settled: true}
+		h := wrap(t, httplimit.Options{Engine: engine, Rules: []httplimit.Rule{eight}}, handler)
+		wantStatus(t, "the long request", get(h, alice), 200)
+		if d, err := engine.Peek(t.Context(), rule.For("192.0.2.1", 0)); err != nil || d.Remaining != left {
+			t.Errorf("settled %v later: %d units are left (%v), want %d of 10 after 6 others", later, d.Remaining, err, left)
+		}
+	}
+}
+
 func TestCostsAreSettledAfterwards(t *testing.T) {
 	four := func(*http.Request) int64 { return 4 }
 	settle := func(costs ...int64) http.HandlerFunc {

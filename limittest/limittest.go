@@ -57,6 +57,7 @@ var pieces = []struct {
 	{"CheckAcceptsEveryLimit", checkAccepts},
 	{"SettleGivesBackOrRecordsTheDifference", settles},
 	{"ALateSettlementGivesBackOnlyWhatStillCounts", lateSettlement},
+	{"AnUndoIsOfItsOwnTake", undoCalls},
 	{"RandomSettlementsLeaveWhatTheTrueCostsLeave", randomSettlements},
 	{"EverySettlementEndsEverySlot", settlementEndsSlots},
 	{"AReservationIsSettledOnce", settledOnce},

@@ -38,6 +38,43 @@ func lateSettlement(f *fixture) {
 	f.wantRemaining("a log without its oldest entry", log, "k", 5)
 }
 
+// undoCalls undoes takes with calls of their own, alone and in an Each, with an instant for each request.
+func undoCalls(f *fixture) {
+	ctx := context.Background()
+	log, window := f.rule("log", weir.SlidingLog{Rate: weir.PerHour(9)}), f.rule("window", weir.FixedWindow{Rate: weir.PerHour(9)})
+	var undo []weir.Call
+	for i := range 3 {
+		f.clock.advance(time.Minute)
+		take := weir.Call{Op: weir.OpTake, Requests: []weir.Request{log.For("a", 2), window.For("b", 1), log.For("a", 1)}, Lease: uint64(i) + 1}
+		a, err := f.engine.Do(ctx, take)
+		if err != nil || !a.Decision.Allowed || len(a.Taken) != 3 {
+			f.Fatalf("a take with a lease: got %+v, %v, want it admitted, with 3 instants", a, err)
+		}
+		undo = append(undo, weir.Call{Op: weir.OpReturn, Requests: take.Requests, Taken: a.Taken})
+	}
+	wrong := undo[0]
+	wrong.Taken = wrong.Taken[:2]
+	_, err := f.engine.Do(ctx, wrong)
+	f.wantRequestError("an undo with 2 instants of 3 requests", err, "taken")
+	wrong = undo[0]
+	wrong.Op = weir.OpTake
+	_, err = f.engine.Do(ctx, wrong)
+	f.wantRequestError("a take with instants", err, "taken")
+
+	results := make([]weir.Result, 2)
+	if err := f.engine.Each(ctx, undo[1:], results); err != nil || results[0].Err != nil || results[1].Err != nil {
+		f.Fatalf("Each of two undos: %v, %+v", err, results)
+	}
+	f.wantRemaining("after two of three takes were undone", log, "a", 6)
+	f.wantRemaining("after two of three takes were undone", window, "b", 8)
+	if _, err := f.engine.Do(ctx, undo[2]); err != nil {
+		f.Errorf("an undo again: %v", err)
+	}
+	f.wantRemaining("a log has nothing to undo a second time", log, "a", 6)
+	f.clock.advance(time.Hour - 2*time.Minute)
+	f.wantRemaining("the entry of the first take has left", log, "a", 9)
+}
+
 // randomSettlements takes, reserves and settles at random, and compares each state with that of an engine in memory to
 // which the true costs were recorded.
 func randomSettlements(f *fixture) {
