@@ -85,14 +85,7 @@ var programRules = map[string]packageRule{
 	"cmd/weir/internal/screen": {},
 	"cmd/weir/internal/picture": {
 		imports: reasons{
-			"gonum.org/v1/plot":          "axes, legends and alignment",
-			"gonum.org/v1/plot/font":     "the font of texts",
-			"gonum.org/v1/plot/plotter":  "lines, areas, points",
-			"gonum.org/v1/plot/vg":       "lengths",
-			"gonum.org/v1/plot/vg/draw":  "the canvas",
-			"gonum.org/v1/plot/vg/vgimg": "PNG files",
-			"gonum.org/v1/plot/vg/vgsvg": "SVG files",
-			"cmd/weir/internal/screen":   "drawings with characters fit a terminal",
+			"cmd/weir/internal/screen": "drawings with characters fit a terminal",
 		},
 	},
 	"cmd/weir": {

@@ -33,7 +33,6 @@ var requirements = map[string]reasons{
 		"github.com/ulule/limiter/v3":                  "rival",
 		"go.uber.org/ratelimit":                        "rival",
 		"golang.org/x/time":                            "rival",
-		"gonum.org/v1/plot":                            "the plot of the results",
 	},
 	"cmd/weir": {
 		modulePath:                                     "the library it serves",
@@ -55,7 +54,6 @@ var requirements = map[string]reasons{
 		"github.com/spf13/pflag":                       "cobra's flags",
 		"github.com/coreos/go-systemd/v22":             "sockets and notifications of systemd",
 		"github.com/vbauerster/mpb/v8":                 "progress bars",
-		"gonum.org/v1/plot":                            "plots in files",
 		"github.com/envoyproxy/go-control-plane/envoy": "weir serve --grpc",
 		"google.golang.org/grpc":                       "weir serve --grpc",
 		"google.golang.org/protobuf":                   "weir serve --grpc",

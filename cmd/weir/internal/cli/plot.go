@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,9 +31,9 @@ func AddPlot(cmd *cobra.Command, usual, of string) *Plot {
 	if usual == plotAuto {
 		meaning += ", as on a terminal by default; 'none' draws nothing"
 	}
-	cmd.Flags().StringVar(&p.Where, "plot", usual, "draw "+of+" to `FILE`, a .png or .svg, "+meaning)
+	cmd.Flags().StringVar(&p.Where, "plot", usual, "draw "+of+" to `FILE`, an .svg, "+meaning)
 	_ = cmd.RegisterFlagCompletionFunc("plot", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{plotTerminal, PlotNone, "plot.svg", "plot.png"}, cobra.ShellCompDirectiveDefault
+		return []string{plotTerminal, PlotNone, "plot.svg"}, cobra.ShellCompDirectiveDefault
 	})
 	return p
 }
@@ -45,8 +44,9 @@ func (p *Plot) Check() error {
 	case plotAuto, plotTerminal, PlotNone:
 		return nil
 	}
-	if _, ok := picture.Format(p.Where); !ok {
-		return Misuse(fmt.Errorf("--plot: %q does not end in %s", p.Where, strings.Join(picture.Formats, " or ")), "name a file like plot.svg, or say: --plot terminal")
+	if !picture.IsFile(p.Where) {
+		return Misuse(fmt.Errorf("--plot: %q does not end in %s", p.Where, picture.Ending),
+			"name a file like plot.svg, which browsers and office programs open, or say: --plot terminal")
 	}
 	return nil
 }
@@ -69,13 +69,12 @@ func Below(drawn string) string {
 
 // File writes the picture to the file of the flag, if it names one.
 func (p *Plot) File(drawn picture.Picture) error {
-	format, ok := picture.Format(p.Where)
-	if !ok {
+	if !picture.IsFile(p.Where) {
 		return nil
 	}
 	file, err := os.Create(p.Where)
 	if err == nil {
-		err = errors.Join(picture.Write(file, format, drawn), file.Close())
+		err = errors.Join(picture.Write(file, drawn), file.Close())
 	}
 	if err != nil {
 		return Fail(fmt.Errorf("%s: --plot: %w", p.command, err), "name a file in a folder that exists and that this user may write to")

@@ -1,13 +1,7 @@
 package picture
 
 import (
-	"image/color"
 	"math"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 )
@@ -44,34 +38,45 @@ type Mark struct {
 
 var _ Picture = Chart{}
 
-func (c Chart) size() (width, height vg.Length) { return pageWidth, 4.6 * inch }
-
-func (c Chart) draw(on draw.Canvas) {
-	p := newPlot()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = screen.Shorten(c.Title, 90), c.X, c.Y
-	p.Title.TextStyle.Font.Size = vg.Points(14)
-	p.X.Tick.Marker, p.Y.Tick.Marker = numberTicks{}, numberTicks{}
-	if c.LogX {
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, decades{}
-	}
-	if c.LogY {
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades{}
-	}
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = faint, faint
-	p.Add(grid)
-	c.bound(p)
+func (c Chart) draw() *drawing {
+	d := &drawing{height: 442}
+	f := c.frame()
+	d.text(xy{pageWidth / 2, 24}, centred, ink, 18, screen.Shorten(c.Title, 90))
+	d.text(xy{(f.x.from + f.x.to) / 2, d.height - 10}, centred, ink, 13, c.X)
+	d.upright(xy{16, (f.y.from + f.y.to) / 2}, 13, c.Y)
+	d.grid(f, c.ticks(f.x), c.ticks(f.y))
 	for i, line := range c.Lines {
-		c.add(p, line, shade(i))
+		line.draw(d, f, line.colour(i))
 	}
 	for _, mark := range c.Marks {
-		p.Add(c.mark(p, mark)...)
+		mark.draw(d, f)
 	}
-	p.Legend.Top, p.Legend.Left, p.Legend.XOffs, p.Legend.YOffs, p.Legend.ThumbnailWidth = !c.falls(), true, vg.Points(10), -vg.Points(4), vg.Points(18)
+	c.legend(d, f)
+	return d
+}
+
+func (Chart) ticks(a axis) []tick {
+	if a.log {
+		return decades(a.low, a.high)
+	}
+	return numberTicks(a.low, a.high)
+}
+
+// legend names the curves where they leave room.
+func (c Chart) legend(d *drawing, f frame) {
+	thumb, text, anchor := f.x.from+12, f.x.from+42, after
 	if c.falls() {
-		p.Legend.Top, p.Legend.Left, p.Legend.XOffs = true, false, -vg.Points(8)
+		thumb, text, anchor = f.x.to-34, f.x.to-40, before
 	}
-	p.Draw(draw.Crop(on, vg.Points(6), -vg.Points(14), vg.Points(4), -vg.Points(6)))
+	for i, line := range c.Lines {
+		y := f.y.to + 14 + 17*float64(i)
+		if line.Dots {
+			d.dot(xy{thumb + 12, y}, line.colour(i))
+		} else {
+			d.line([]xy{{thumb, y}, {thumb + 24, y}}, line.colour(i), 2, line.dashes())
+		}
+		d.text(xy{text, y + 4}, anchor, ink, 13, line.Name)
+	}
 }
 
 // falls reports whether the curves go down, so that the upper right is free.
@@ -85,8 +90,8 @@ func (c Chart) falls() bool {
 	return 2*down > len(c.Lines)
 }
 
-// bound sets the axes so that everything is in view.
-func (c Chart) bound(p *plot.Plot) {
+// frame has axes with everything in view.
+func (c Chart) frame() frame {
 	x, y := newBounds(c.LogX), newBounds(c.LogY)
 	for _, line := range c.Lines {
 		for _, point := range line.Points {
@@ -101,11 +106,13 @@ func (c Chart) bound(p *plot.Plot) {
 			x.see(mark.At)
 		}
 	}
-	p.X.Min, p.X.Max = x.axis()
+	f := frame{axis{from: 74, to: pageWidth - 20, log: c.LogX}, axis{from: 394, to: 40, log: c.LogY}}
+	f.x.low, f.x.high = x.axis()
 	if c.LogX && c.falls() {
-		p.X.Max *= 2 // room for the legend
+		f.x.high *= 2 // room for the legend
 	}
-	p.Y.Min, p.Y.Max = y.axis()
+	f.y.low, f.y.high = y.axis()
+	return f
 }
 
 type bounds struct {
@@ -127,77 +134,50 @@ func (b *bounds) axis() (low, high float64) {
 	return math.Min(0, b.low), b.high + math.Max(0.05*(b.high-math.Min(0, b.low)), 1e-9)
 }
 
-func (c Chart) add(p *plot.Plot, line Line, shade color.Color) {
-	var points plotter.XYs
-	for i, point := range line.Points {
-		if line.Steps && i > 0 {
-			points = append(points, plotter.XY{X: point.X, Y: line.Points[i-1].Y})
-		}
-		points = append(points, plotter.XY{X: point.X, Y: point.Y})
+func (l Line) colour(i int) string {
+	switch {
+	case l.Dots:
+		return attention
+	case l.Dashed:
+		return grey
 	}
-	if line.Dots {
-		dots, err := plotter.NewScatter(points)
-		if err != nil {
-			return
+	return shade(i)
+}
+
+func (l Line) dashes() string {
+	if l.Dashed {
+		return "7,5"
+	}
+	return ""
+}
+
+func (l Line) draw(d *drawing, f frame, colour string) {
+	var points []xy
+	for i, p := range l.Points {
+		if l.Steps && i > 0 {
+			points = append(points, f.at(p.X, l.Points[i-1].Y))
 		}
-		dots.Shape, dots.Radius, dots.Color = draw.CircleGlyph{}, vg.Points(4), attention
-		p.Add(dots)
-		p.Legend.Add(line.Name, dots)
+		points = append(points, f.at(p.X, p.Y))
+	}
+	if !l.Dots {
+		d.line(points, colour, 1.9, l.dashes())
 		return
 	}
-	drawn := curve(points, shade)
-	if line.Dashed {
-		drawn.Dashes, drawn.Color = []vg.Length{vg.Points(5), vg.Points(4)}, color.RGBA{R: 120, G: 125, B: 130, A: 255}
+	for _, at := range points {
+		d.dot(at, colour)
 	}
-	p.Add(drawn)
-	p.Legend.Add(line.Name, drawn)
 }
 
-// mark returns the line across the chart and its label.
-func (c Chart) mark(p *plot.Plot, m Mark) []plot.Plotter {
-	points, at := plotter.XYs{{X: m.At, Y: p.Y.Min}, {X: m.At, Y: p.Y.Max}}, plotter.XY{X: m.At, Y: p.Y.Min}
+// draw draws the line across the chart and its label.
+func (m Mark) draw(d *drawing, f frame) {
+	from, to := f.at(m.At, f.y.low), f.at(m.At, f.y.high)
 	if m.Across {
-		points, at = plotter.XYs{{X: p.X.Min, Y: m.At}, {X: p.X.Max, Y: m.At}}, plotter.XY{X: p.X.Min, Y: m.At}
+		from, to = f.at(f.x.low, m.At), f.at(f.x.high, m.At)
 	}
-	line := curve(points, attention)
-	line.Width, line.Dashes = vg.Points(1), []vg.Length{vg.Points(3), vg.Points(3)}
-	label, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{at}, Labels: []string{m.Name}})
-	if err != nil {
-		return []plot.Plotter{line}
+	d.line([]xy{from, to}, attention, 1.3, "4,4")
+	label, anchor := xy{from.x + 5, from.y - 5}, after
+	if from.x > f.x.to-100 {
+		label.x, anchor = from.x-5, before
 	}
-	label.TextStyle[0].Font, label.TextStyle[0].Color = p.Legend.TextStyle.Font, attention
-	label.Offset = vg.Point{X: vg.Points(4), Y: vg.Points(4)}
-	return []plot.Plotter{line, label}
-}
-
-// numberTicks marks about six round numbers.
-type numberTicks struct{}
-
-func (numberTicks) Ticks(low, high float64) (ticks []plot.Tick) {
-	step := niceStep((high - low) / 6)
-	for v := math.Ceil(low/step) * step; v <= high+step/1e6; v += step {
-		if math.Abs(v) < step/1e6 {
-			v = 0
-		}
-		ticks = append(ticks, plot.Tick{Value: v, Label: count(v)})
-	}
-	return ticks
-}
-
-// decades marks 1, 2 and 5 of each power of ten, or only powers of ten if there are many.
-type decades struct{}
-
-func (decades) Ticks(low, high float64) (ticks []plot.Tick) {
-	steps := []float64{1, 2, 5}
-	if high/low > 1e4 {
-		steps = steps[:1]
-	}
-	for decade := math.Pow(10, math.Floor(math.Log10(low))); decade <= high; decade *= 10 {
-		for _, step := range steps {
-			if v := decade * step; v >= low && v <= high {
-				ticks = append(ticks, plot.Tick{Value: v, Label: count(v)})
-			}
-		}
-	}
-	return ticks
+	d.text(label, anchor, attention, 13, m.Name)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"image/png"
 	"io"
 	"strings"
 	"testing"
@@ -32,28 +31,23 @@ func examples() map[string]Picture {
 	}
 }
 
-// Every picture is a whole PNG and a whole SVG, twice the same, with its texts in it.
+// Every picture is a whole SVG, twice the same, with its texts in it.
 func TestPicturesAreWholeFiles(t *testing.T) {
 	for name, p := range examples() {
-		draw := func(format string) []byte {
-			var first, second bytes.Buffer
-			if err := errors.Join(Write(&first, format, p), Write(&second, format, p)); err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(first.Bytes(), second.Bytes()) {
-				t.Errorf("%s: two drawings of a %s differ", name, format)
-			}
-			return first.Bytes()
+		var first, second bytes.Buffer
+		if err := errors.Join(Write(&first, p), Write(&second, p)); err != nil {
+			t.Fatal(err)
 		}
-		decoded, err := png.Decode(bytes.NewReader(draw(".png")))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		} else if size := decoded.Bounds(); size.Dx() < 1200 || size.Dy() < 400 {
-			t.Errorf("%s: a picture of %v, want 1200 points across at least", name, size)
+		svg := first.Bytes()
+		if !bytes.Equal(svg, second.Bytes()) {
+			t.Errorf("%s: two drawings differ", name)
 		}
-		svg := draw(".svg")
+		if bytes.Contains(svg, []byte("NaN")) || bytes.Contains(svg, []byte("Inf")) {
+			t.Errorf("%s: a place that is no number: %s", name, svg)
+		}
 		decoder := xml.NewDecoder(bytes.NewReader(svg))
-		for err = nil; err == nil; {
+		var err error
+		for err == nil {
 			_, err = decoder.Token()
 		}
 		if err != io.EOF {
@@ -62,9 +56,6 @@ func TestPicturesAreWholeFiles(t *testing.T) {
 		if strings.HasPrefix(name, "timeline") && !bytes.Contains(svg, []byte("burst &lt;200/s&gt; &amp; more")) {
 			t.Errorf("%s: the title is missing", name)
 		}
-	}
-	if err := Write(io.Discard, ".gif", examples()["chart"]); err == nil {
-		t.Error("a .gif is written, want an error")
 	}
 }
 
@@ -124,13 +115,13 @@ func TestATimelineMayBeOfAnyLength(t *testing.T) {
 				counts := make([]int64, n)
 				counts[n-1] = 1
 				p := Timeline{Start: start, Every: every, Unit: "requests", Panels: []Panel{{Name: "1/s", Offered: counts, Admitted: counts, Queued: counts}}}
-				if ticks := (timeTicks{start: start, labels: true}).Ticks(0, p.seconds()); len(ticks) < 1 || len(ticks) > 12 {
+				if ticks := (timeTicks{start: start, labels: true}).ticks(0, p.seconds()); len(ticks) < 1 || len(ticks) > 12 {
 					t.Errorf("%d steps of %v from %v have %d marks", n, every, start, len(ticks))
 				}
 				if !strings.Contains(p.Terminal(screen.Screen{Columns: 80}), "█") {
 					t.Errorf("%d steps of %v from %v show no bar", n, every, start)
 				}
-				if err := Write(io.Discard, ".svg", p); err != nil {
+				if err := Write(io.Discard, p); err != nil {
 					t.Error(err)
 				}
 			}
@@ -168,8 +159,8 @@ a 1/s  b 2/s
 
 func TestMarksAreRound(t *testing.T) {
 	labels := func(ticks timeTicks, high float64) (text string) {
-		for _, tick := range ticks.Ticks(0, high) {
-			text += tick.Label + " "
+		for _, tick := range ticks.ticks(0, high) {
+			text += tick.label + " "
 		}
 		return text
 	}

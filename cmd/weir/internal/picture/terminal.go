@@ -71,9 +71,9 @@ func (t Timeline) axis(width int) string {
 	seconds := t.seconds()
 	ticks := timeTicks{start: t.Start, labels: true}
 	line, next := []rune(strings.Repeat(" ", width)), 0
-	for _, tick := range ticks.Ticks(0, seconds) {
-		label := []rune(tick.Label)
-		at := min(int(math.Round(tick.Value/seconds*float64(width))), width-len(label))
+	for _, tick := range ticks.ticks(0, seconds) {
+		label := []rune(tick.label)
+		at := min(int(math.Round(tick.value/seconds*float64(width))), width-len(label))
 		if at >= next {
 			copy(line[at:], label)
 			next = at + len(label) + 2

@@ -5,17 +5,44 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"gonum.org/v1/plot"
 )
 
-// countTicks marks about four whole numbers.
-type countTicks struct{}
+// tick is a mark of an axis.
+type tick struct {
+	value float64
+	label string
+}
 
-func (countTicks) Ticks(low, high float64) (ticks []plot.Tick) {
-	step := math.Max(1, niceStep((high-low)/4))
+// numberTicks marks about six round numbers.
+func numberTicks(low, high float64) []tick { return roundTicks(low, high, niceStep((high-low)/6)) }
+
+// countTicks marks about four whole numbers.
+func countTicks(low, high float64) []tick {
+	return roundTicks(low, high, math.Max(1, niceStep((high-low)/4)))
+}
+
+func roundTicks(low, high, step float64) (ticks []tick) {
 	for v := math.Ceil(low/step) * step; v <= high+step/1e6; v += step {
-		ticks = append(ticks, plot.Tick{Value: v, Label: count(v)})
+		if math.Abs(v) < step/1e6 {
+			v = 0
+		}
+		ticks = append(ticks, tick{v, count(v)})
+	}
+	return ticks
+}
+
+// decades marks 1, 2 and 5 of each power of ten, or only powers of ten if there are many.
+func decades(low, high float64) (ticks []tick) {
+	steps := []float64{1, 2, 5}
+	if high/low > 1e4 {
+		steps = steps[:1]
+	}
+	for decade := math.Pow(10, math.Floor(math.Log10(low))); decade <= high; decade *= 10 {
+		for _, step := range steps {
+			if v := decade * step; v >= low && v <= high {
+				ticks = append(ticks, tick{v, count(v)})
+			}
+		}
 	}
 	return ticks
 }
@@ -65,8 +92,8 @@ var rounds = []time.Duration{
 	day, 2 * day, 7 * day, 30 * day, 90 * day, year, 2 * year, 5 * year, 10 * year, 20 * year, 50 * year, 100 * year,
 }
 
-// Ticks marks values between low and high, which may span more seconds than a time.Duration.
-func (t timeTicks) Ticks(low, high float64) (ticks []plot.Tick) {
+// ticks marks values between low and high, which may span more seconds than a time.Duration.
+func (t timeTicks) ticks(low, high float64) (list []tick) {
 	const most = 10
 	step := rounds[len(rounds)-1]
 	for _, round := range rounds {
@@ -79,10 +106,10 @@ func (t timeTicks) Ticks(low, high float64) (ticks []plot.Tick) {
 	for at := t.first(step); ; at = t.next(at, step) {
 		value := float64(at.Unix()-t.start.Unix()) + float64(at.Nanosecond()-t.start.Nanosecond())/1e9
 		if value > high+slack {
-			return ticks
+			return list
 		}
 		if value >= low-slack {
-			ticks = append(ticks, plot.Tick{Value: value, Label: t.label(at, step)})
+			list = append(list, tick{value, t.label(at, step)})
 		}
 	}
 }

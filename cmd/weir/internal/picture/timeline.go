@@ -2,14 +2,9 @@ package picture
 
 import (
 	"fmt"
-	"image/color"
 	"slices"
 	"time"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+	"unicode/utf8"
 
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 )
@@ -33,16 +28,6 @@ type Panel struct {
 
 var _ Picture = Timeline{}
 
-const panelHeight = 1.45 * inch
-
-func (t Timeline) size() (width, height vg.Length) {
-	rows := len(t.Panels)
-	if t.queues() {
-		rows++
-	}
-	return pageWidth, vg.Length(rows)*panelHeight + 0.75*inch
-}
-
 // queues reports whether anything ever waits.
 func (t Timeline) queues() bool {
 	return slices.ContainsFunc(t.Panels, func(p Panel) bool {
@@ -50,79 +35,72 @@ func (t Timeline) queues() bool {
 	})
 }
 
-func (t Timeline) draw(c draw.Canvas) {
-	var rows [][]*plot.Plot
-	var names []string
+// The pixels of a panel, of its frame, and above the first.
+const (
+	panelHeight = 140
+	panelInner  = 100
+	headHeight  = 56
+)
+
+func (t Timeline) draw() *drawing {
+	rows := len(t.Panels)
+	if t.queues() {
+		rows++
+	}
+	d := &drawing{height: headHeight + float64(rows)*panelHeight + 16}
+	t.heading(d)
 	highest := t.highest()
 	for i, panel := range t.Panels {
-		p := t.plot(i == len(t.Panels)-1 && !t.queues())
-		p.Y.Label.Text = "per " + shortTime(t.Every)
 		offered := panel.visible(highest / 50)
-		p.Y.Min, p.Y.Max = 0, float64(max(highest, slices.Max(offered)))
-		p.Add(filled(t.steps(offered), refused), filled(t.steps(panel.Admitted), admitted))
-		rows, names = append(rows, []*plot.Plot{p}), append(names, panel.Name+"  ·  "+share(panel))
+		f := t.panel(d, i, rows, panel.Name+"  ·  "+share(panel), float64(max(highest, slices.Max(offered))))
+		d.upright(xy{16, (f.y.from + f.y.to) / 2}, 13, "per "+shortTime(t.Every))
+		d.area(t.area(f, offered), refused)
+		d.area(t.area(f, panel.Admitted), admitted)
 	}
 	if t.queues() {
-		rows, names = append(rows, []*plot.Plot{t.queue()}), append(names, "waiting requests")
+		t.queue(d, rows)
 	}
-	t.heading(c)
-	c = draw.Crop(c, vg.Points(6), -vg.Points(16), vg.Points(4), -vg.Points(42))
-	tiles := draw.Tiles{Rows: len(rows), Cols: 1, PadY: vg.Points(4)}
-	for i, at := range plot.Align(rows, tiles, c) {
-		p := rows[i][0]
-		p.Draw(at[0])
-		style := p.Title.TextStyle
-		style.XAlign, style.YAlign = draw.XLeft, draw.YTop
-		at[0].FillText(style, vg.Point{X: p.DataCanvas(at[0]).Min.X, Y: at[0].Max.Y - vg.Points(3)}, screen.Shorten(names[i], 90))
-	}
+	return d
+}
+
+// panel draws the empty panel of a row, and returns its frame.
+func (t Timeline) panel(d *drawing, row, rows int, name string, highest float64) frame {
+	top := headHeight + float64(row)*panelHeight
+	f := frame{axis{high: t.seconds(), from: 74, to: pageWidth - 20}, axis{high: highest, from: top + 20 + panelInner, to: top + 20}}
+	d.grid(f, timeTicks{start: t.Start, labels: row == rows-1}.ticks(0, t.seconds()), countTicks(0, highest))
+	d.text(xy{f.x.from, top + 13}, after, ink, 15, screen.Shorten(name, 90))
+	return f
 }
 
 // queue is the panel of all queues, with a legend of the limits that have one.
-func (t Timeline) queue() *plot.Plot {
-	p := t.plot(true)
-	p.Y.Min = 0
-	p.Legend.Top, p.Legend.ThumbnailWidth, p.Legend.YOffs = true, vg.Points(16), vg.Points(16)
+func (t Timeline) queue(d *drawing, rows int) {
+	longest := int64(1)
+	for _, panel := range t.Panels {
+		longest = max(longest, slices.Max(panel.Queued))
+	}
+	f := t.panel(d, rows-1, rows, "waiting requests", float64(longest))
+	named := 0
 	for i, panel := range t.Panels {
 		if slices.Max(panel.Queued) == 0 {
 			continue
 		}
-		line := curve(t.steps(panel.Queued), shade(i))
-		p.Add(line)
-		p.Legend.Add(panel.Name, line)
+		d.line(t.steps(f, panel.Queued), shade(i), 1.9, "")
+		y := f.y.to + 10 + 17*float64(named)
+		d.line([]xy{{f.x.to - 26, y}, {f.x.to - 4, y}}, shade(i), 2, "")
+		d.text(xy{f.x.to - 32, y + 4}, before, ink, 13, panel.Name)
+		named++
 	}
-	return p
 }
 
 // heading writes the title and the meaning of the colours.
-func (t Timeline) heading(c draw.Canvas) {
-	p := newPlot()
-	style := p.Title.TextStyle
-	style.Font.Size, style.YAlign = vg.Points(14), draw.YTop
-	style.XAlign = draw.XLeft
-	c.FillText(style, vg.Point{X: c.Min.X + vg.Points(8), Y: c.Max.Y - vg.Points(7)}, screen.Shorten(t.Title, 90))
-	style = p.Legend.TextStyle
-	style.XAlign, style.YAlign = draw.XLeft, draw.YCenter
-	x, y := c.Min.X+vg.Points(10), c.Max.Y-vg.Points(32)
-	for _, entry := range []struct {
-		color color.Color
-		text  string
-	}{{admitted, "admitted"}, {refused, "asked for, but refused then"}, {color.White, "(" + t.Unit + ")"}} {
-		c.FillPolygon(entry.color, []vg.Point{{X: x, Y: y - 4}, {X: x + 12, Y: y - 4}, {X: x + 12, Y: y + 5}, {X: x, Y: y + 5}})
-		c.FillText(style, vg.Point{X: x + 17, Y: y}, entry.text)
-		x += style.Width(entry.text) + 38
+func (t Timeline) heading(d *drawing) {
+	d.text(xy{10, 24}, after, ink, 18, screen.Shorten(t.Title, 90))
+	x := 12.0
+	for _, entry := range []struct{ colour, text string }{{admitted, "admitted"}, {refused, "asked for, but refused then"}, {"#fff", "(" + t.Unit + ")"}} {
+		d.area([]xy{{x, 36}, {x + 16, 36}, {x + 16, 48}, {x, 48}}, entry.colour)
+		d.text(xy{x + 22, 47}, after, ink, 13, entry.text)
+		x += 50 + 6.5*float64(utf8.RuneCountInString(entry.text))
 	}
-}
-
-func (t Timeline) plot(last bool) *plot.Plot {
-	p := newPlot()
-	p.X.Min, p.X.Max = 0, t.seconds()
-	p.X.Tick.Marker = timeTicks{start: t.Start, labels: last}
-	p.Y.Tick.Marker = countTicks{}
-	p.Title.Text = " " // room for the name
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = faint, faint
-	p.Add(grid)
-	return p
 }
 
 // seconds returns the length of the timeline, which may exceed a time.Duration.
@@ -147,12 +125,18 @@ func (p Panel) visible(least int64) []int64 {
 }
 
 // steps returns the outline of the counts.
-func (t Timeline) steps(counts []int64) (outline plotter.XYs) {
+func (t Timeline) steps(f frame, counts []int64) (outline []xy) {
 	every := t.Every.Seconds()
 	for i, n := range counts {
-		outline = append(outline, plotter.XY{X: float64(i) * every, Y: float64(n)}, plotter.XY{X: float64(i+1) * every, Y: float64(n)})
+		outline = append(outline, f.at(float64(i)*every, float64(n)), f.at(float64(i+1)*every, float64(n)))
 	}
 	return outline
+}
+
+// area is what lies below that outline.
+func (t Timeline) area(f frame, counts []int64) []xy {
+	outline := t.steps(f, counts)
+	return append(outline, xy{f.x.to, f.y.from}, xy{f.x.from, f.y.from})
 }
 
 func share(p Panel) string {
