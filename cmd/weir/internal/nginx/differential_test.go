@@ -229,7 +229,7 @@ func (b *bench) ask(conns map[string]*connection, r request) (admitted bool, ask
 		delete(conns, address)
 	}
 	sent := strings.SplitN(response.Header.Get("X-Weir"), " ", 4)
-	if response.StatusCode == 400 || len(sent) < 4 {
+	if response.StatusCode == 400 || response.StatusCode == http.StatusGone || len(sent) < 4 {
 		return false, nil
 	}
 	asked = rules.Attributes{"host": sent[0], "port": sent[1], "client": sent[2], "path": sent[3], "method": r.method}

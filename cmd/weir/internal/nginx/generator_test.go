@@ -152,7 +152,7 @@ func (g *generator) server(defaults map[string]bool) {
 	}
 	var names []string
 	for range g.IntN(4) {
-		name := g.one("a.test", "b.test", "B.test", "*.test", "*.a.test", ".b.test", "www.*", "a.*", `~^x\d+\.test$`, `~^(A|b)\.`, `~^\w+$`, "_", `""`, "x.a.test")
+		name := g.one("a.test", "b.test", "B.test", "*.test", "*.a.test", ".b.test", "www.*", "a.*", `~^x\d+\.test$`, `~^(A|b)\.`, `~^\w+$`, `~^(?<n>x)\.`, "_", `""`, "x.a.test")
 		if !slices.Contains(names, name) && !(name == "B.test" && slices.Contains(names, "b.test")) && !(name == "b.test" && slices.Contains(names, "B.test")) {
 			names = append(names, name)
 		}
@@ -186,6 +186,9 @@ func (g *generator) rare() {
 	if g.chance(3) {
 		g.line("error_page 404 %s;", g.one("/a/b", "/x.php", "=200 /a", "/nosuch"))
 	}
+	if g.chance(3) {
+		g.block("if ($request_method = PUT)", func() { g.line("%s;", g.one("return 410", "return 410", "rewrite ^/b /a last")) })
+	}
 	if g.chance(2) {
 		g.line("rewrite ^/ab(.*) /a$1%s;", g.one("", " last", " break", " redirect"))
 	}
@@ -208,7 +211,11 @@ func (g *generator) locations(kind, around string, depth int) {
 		} else {
 			seen[key] = true
 		}
-		g.block("location "+mark+text, func() { g.location(mark, text, depth) })
+		space := mark
+		if g.chance(10) && !strings.HasPrefix(text, `"`) {
+			space = strings.TrimSpace(mark)
+		}
+		g.block("location "+space+text, func() { g.location(mark, text, depth) })
 	}
 }
 

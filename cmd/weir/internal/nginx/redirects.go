@@ -61,6 +61,9 @@ func (ls *locations) redirects(p place) (all []redirect) {
 		static = static && !strings.HasSuffix(d.name(), "_pass") && d.name() != "empty_gif" && d.name() != "stub_status"
 	}
 	for _, d := range p.settings["try_files"] {
+		if len(d.words) < 3 {
+			continue // nginx refuses it
+		}
 		static = slices.ContainsFunc(d.words[1:len(d.words)-1], func(file string) bool { return strings.HasSuffix(file, "/") })
 		if last := d.last(); !strings.HasPrefix(last, "=") {
 			all = append(all, redirect{d, ls.target(last)})

@@ -66,7 +66,7 @@ func (s *server) listen(d *directive) {
 	} else if strings.Trim(port, "0123456789") != "" {
 		host, port = port, "80"
 	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil || host == "unix" {
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil || host == "unix" || host == "" {
 		s.strange(d, "is no single port")
 		return
 	}
