@@ -48,12 +48,12 @@ type Result struct {
 	Notes []Note
 }
 
-// YAML returns the rules as a file. Notes are its comments.
+// YAML returns the rules as a file. Notes are its comments, each on one line whatever it quotes.
 func (r *Result) YAML(from, command string) ([]byte, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Made from %s by weir rules import %s.\n", from, command)
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "# %s\n", n)
+		fmt.Fprintf(&b, "# %s\n", strings.Join(strings.FieldsFunc(n.String(), func(r rune) bool { return r < ' ' }), " "))
 	}
 	text, err := yaml.MarshalWithOptions(struct {
 		Rules []Rule `yaml:"rules"`

@@ -3,6 +3,7 @@ package nginx
 import (
 	"net/netip"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 )
@@ -22,7 +23,8 @@ type pattern struct {
 	text    string // the value, or what it begins or ends with
 	network netip.Prefix
 	regexp  *regexp.Regexp
-	source  string // as rules have it
+	program *syntax.Prog // of regexp
+	source  string       // as rules have it
 }
 
 type form int

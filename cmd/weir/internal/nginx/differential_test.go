@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -229,7 +230,7 @@ func (b *bench) ask(conns map[string]*connection, r request) (admitted bool, ask
 		delete(conns, address)
 	}
 	sent := strings.SplitN(response.Header.Get("X-Weir"), " ", 4)
-	if response.StatusCode == 400 || response.StatusCode == http.StatusGone || len(sent) < 4 {
+	if slices.Contains([]int{302, 400, 410}, response.StatusCode) || len(sent) < 4 { // it answers before it asks limits
 		return false, nil
 	}
 	asked = rules.Attributes{"host": sent[0], "port": sent[1], "client": sent[2], "path": sent[3], "method": r.method}

@@ -4,15 +4,7 @@ import "regexp/syntax"
 
 // mayEnd reports whether a regular expression may fit a folder with a file name behind it, and need a part of the name.
 func (p pattern) mayEnd(name string) bool {
-	read, err := syntax.Parse(p.regexp.String(), syntax.Perl)
-	if err != nil {
-		return true
-	}
-	prog, err := syntax.Compile(read.Simplify())
-	if err != nil {
-		return true
-	}
-	a := automaton{prog}
+	a := automaton{p.program}
 	at := a.step(a.anywhere(), '/', false)
 	for i, r := range name {
 		if at = a.step(at, r, i == len(name)-1); a.matched(at) {
@@ -20,6 +12,13 @@ func (p pattern) mayEnd(name string) bool {
 		}
 	}
 	return false
+}
+
+// fitsFolders reports whether a regular expression may fit a text that ends in a slash.
+func (p pattern) fitsFolders() bool {
+	a := automaton{p.program}
+	at := a.anywhere()
+	return a.matched(at) || a.matched(a.step(at, '/', true))
 }
 
 // automaton is a compiled regular expression, and states are its instructions.

@@ -260,3 +260,15 @@ func TestLuaIsPassedOver(t *testing.T) {
 		}
 	}
 }
+
+// An index file has another path than its folder, which may lead to another location.
+func TestExpressionsThatMayFitIndexFilesAlone(t *testing.T) {
+	for text, want := range map[string][2]bool{ // may need a part of index.html, may fit folders
+		`\.php$`: {false, false}, `\.html$`: {true, false}, `^/api/`: {false, true}, `^/x[0-9]+$`: {false, false}, `/$`: {false, true}, `^/api/.+`: {true, true}, `\.(css|html)$`: {true, false}, `index`: {true, true},
+	} {
+		p, err := expression(text, false)
+		if err != nil || p.mayEnd("index.html") != want[0] || p.fitsFolders() != want[1] {
+			t.Errorf("%s: got %v, %v, %v, want %v", text, p.mayEnd("index.html"), p.fitsFolders(), err, want)
+		}
+	}
+}

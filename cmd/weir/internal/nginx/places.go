@@ -13,10 +13,7 @@ type place struct {
 }
 
 // inherited are the directives that hold in the blocks within, unless these have directives of the same name.
-var inherited = []string{"limit_req", "limit_req_dry_run", "error_page", "index", "auth_request", "mirror", "random_index", "add_before_body", "add_after_body"}
-
-// own are further directives that count only in their own block.
-var own = []string{"internal", "try_files"}
+var inherited = []string{"internal", "limit_req", "limit_req_dry_run", "error_page", "index", "auth_request", "mirror", "random_index", "add_before_body", "add_after_body"}
 
 // within returns the place of a block inside.
 func (p place) within(d *directive) place {
@@ -28,14 +25,27 @@ func (p place) within(d *directive) place {
 	for _, inner := range d.block {
 		given[inner.name()] = append(given[inner.name()], inner)
 	}
-	for _, name := range slices.Concat(inherited, own) {
+	for _, name := range inherited {
 		if given[name] != nil {
 			q.settings[name] = given[name]
 		}
 	}
-	leaves := given["break"] != nil || slices.ContainsFunc(given["rewrite"], func(d *directive) bool { return !isRedirect(d) })
-	q.answers = p.answers && p.name() == "server" || given["return"] != nil && !leaves
+	q.settings["try_files"] = given["try_files"] // is not inherited
+	q.answers = p.answers && p.name() == "server" || answers(d.block)
 	return q
+}
+
+// answers reports whether a return of a block answers all requests.
+func answers(block []*directive) bool {
+	for _, d := range block {
+		switch flag := d.last(); {
+		case d.name() == "return":
+			return true
+		case d.name() == "break", d.name() == "rewrite" && (flag == "break" || flag == "last"), d.name() == "if":
+			return false
+		}
+	}
+	return false
 }
 
 // limits returns the limit_req in force for requests that come to the place.
@@ -52,9 +62,9 @@ func (p place) dry() bool {
 	return given != nil && given[0].arg(0) == "on"
 }
 
-// like reports whether two places limit alike.
+// like reports whether two places limit alike, also requests that are redirected to them.
 func (p place) like(q place) bool {
-	return slices.Equal(p.limits(), q.limits()) && (p.dry() == q.dry() || len(p.limits()) == 0)
+	return slices.Equal(p.settings["limit_req"], q.settings["limit_req"]) && slices.Equal(p.limits(), q.limits()) && (p.dry() == q.dry() || len(p.limits()) == 0)
 }
 
 // isRedirect reports whether a rewrite answers with a redirect.

@@ -93,7 +93,7 @@ func (ls *locations) indexes(p place) (all []redirect) {
 	}
 	for _, d := range given {
 		for _, name := range d.words[1:] {
-			for _, place := range ls.indexed(name) {
+			for _, place := range ls.indexed(p, name) {
 				all = append(all, redirect{d, place})
 			}
 		}
@@ -115,10 +115,17 @@ func (ls *locations) target(address string) int {
 }
 
 // indexed returns the places that the index file of a folder may have although the folder, whose path ends in a slash, has
-// another one.
-func (ls *locations) indexed(name string) (places []int) {
-	if strings.ContainsAny(name, "$/") {
+// the place p.
+func (ls *locations) indexed(p place, name string) (places []int) {
+	mark, text := kindOf(p.directive)
+	read, err := expression(text, mark == "~*")
+	switch isExpression := strings.HasPrefix(mark, "~"); {
+	case isExpression && err == nil && !read.fitsFolders():
+		return nil
+	case strings.ContainsAny(name, "$/"), isExpression && strings.ContainsAny(text, `$\`), strings.HasPrefix(text, "@"):
 		return []int{unknown}
+	case mark == "=":
+		return []int{ls.of(text + name)}
 	}
 	for _, l := range ls.paths {
 		i, _ := strconv.Atoi(l.target)

@@ -3,6 +3,7 @@ package nginx
 import (
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"unicode/utf8"
 )
@@ -28,8 +29,14 @@ func expression(text string, caseless bool) (pattern, error) {
 	if caseless {
 		p.source, text = "~*"+text, "(?i)"+text
 	}
-	var err error
-	if p.regexp, err = regexp.Compile(text); err != nil || len(text) > 512 {
+	read, err := syntax.Parse(text, syntax.Perl)
+	if err == nil {
+		p.program, err = syntax.Compile(read.Simplify())
+	}
+	if err == nil {
+		p.regexp, err = regexp.Compile(text)
+	}
+	if err != nil || len(text) > 512 {
 		return p, fmt.Errorf("the regular expression %s cannot be used in rules: it is longer than 512 bytes, or not of RE2", p.text)
 	}
 	return p, nil

@@ -15,7 +15,8 @@ type zone struct {
 	name    string
 	rate    string // 5r/s
 	keys    []counted
-	partial bool // some requests have no key
+	partial bool  // some requests have no key
+	fault   error // why the key has no counterpart
 }
 
 func newZone(d *directive) *zone {
@@ -92,13 +93,10 @@ func (z *zone) limitOf(use *directive) (weir.LeakyBucket, error) {
 	return read.LeakyBucket(), nil
 }
 
-// delays reports whether a limit holds back some of the requests that it admits.
-func delays(l weir.LeakyBucket) bool { return l.NoDelay < l.Queue }
-
 // unfit says why rules cannot decide as the zone does, or returns nil.
-func (c *converter) unfit(z *zone) (err error) {
-	if z.keys, z.partial, err = c.keysOf(z.arg(0)); err != nil {
-		return err
+func (c *converter) unfit(z *zone) error {
+	if z.fault != nil {
+		return z.fault
 	}
 	if len(z.keys) == 0 {
 		return errors.New("its key is empty, so nginx does not count by it")
@@ -165,17 +163,16 @@ func (c *converter) unfitIn(z *zone, s *server, dry map[bool]bool) error {
 func (c *converter) passes(s *server, p place) bool {
 	return p.answers || returns(p.block) || !slices.ContainsFunc(p.limits(), func(d *directive) bool {
 		z := c.zone(zoneName(d))
-		return z != nil && c.countsAll(s, z)
+		return z != nil && z.countsAll(s)
 	})
 }
 
 // countsAll reports whether no request of a server has an empty key in the zone.
-func (c *converter) countsAll(s *server, z *zone) bool {
-	keys, partial, err := c.keysOf(z.arg(0))
-	if err != nil || partial {
+func (z *zone) countsAll(s *server) bool {
+	if z.fault != nil || z.partial {
 		return false
 	}
-	for _, k := range keys {
+	for _, k := range z.keys {
 		if k.literal {
 			continue
 		}
