@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 )
 
@@ -91,9 +92,24 @@ func replace(path string, content []byte) error {
 	if err == nil {
 		err = os.Rename(part.Name(), path)
 	}
+	if err == nil {
+		err = syncFolder(filepath.Dir(path))
+	}
 	if err != nil {
 		_ = os.Remove(part.Name())
 		return &StoreError{err}
 	}
 	return nil
+}
+
+// syncFolder makes a rename outlast a crash of the machine, where the system can sync folders.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }

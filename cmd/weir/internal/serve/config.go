@@ -107,6 +107,7 @@ func (u *inUse) keepUp(ctx context.Context, to *api.API, seen *metrics.Metrics, 
 			notifyReload(log, "the rules in force stay: rules files have problems")
 			return
 		}
+		logChanges(log, rules.Diff(r.Before, r.Now))
 		to.Use(r.Now.Named(), r.Now)
 		also(r.Now)
 		seen.Reloaded(r.Before, r.Now, nil)
