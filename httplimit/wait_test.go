@@ -146,3 +146,34 @@ func TestWaitingFollowsThePolicyForAFailingEngine(t *testing.T) {
 		time.Sleep(time.Second) // the decisions aside end
 	})
 }
+
+// A request that has waited gets its refund in the window in which it was admitted, whatever its limits, with slots and without.
+func TestARequestThatWaitedIsSettledWhereItWasAdmitted(t *testing.T) {
+	for _, limit := range []string{
+		"tokens=fixed window 10/10s", "tokens=sliding log 10/10s", "tokens=rate gate 10/10s", "tokens=cycle 10/10s", "tokens=10/10s",
+		"tokens=leaky bucket 1/s queue 9", "tokens=fixed window 10/10s and concurrency 20",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			engine, rule := weir.NewMemory(weir.MemoryOptions{}), mustRule(t, limit)
+			units := rule.Spent()
+			eight := httplimit.Rule{Rule: rule, Cost: func(*http.Request) int64 { return 8 }, Settled: true}
+			h := wrap(t, httplimit.Options{Engine: engine, Wait: time.Minute, Rules: []httplimit.Rule{eight}}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if err := httplimit.Settle(r.Context(), "tokens", 1); err != nil {
+					t.Error(err)
+				}
+			}))
+			if d, err := engine.Take(t.Context(), units.For("192.0.2.1", 10)); err != nil || !d.Allowed {
+				t.Fatalf("%s: got %+v, %v", limit, d, err)
+			}
+			began := time.Now()
+			wantStatus(t, limit, get(h, alice), 200)
+			if time.Since(began) < 7*time.Second {
+				t.Errorf("%s: the request waited for %v only", limit, time.Since(began))
+			}
+			before, err := engine.Peek(t.Context(), units.For("192.0.2.1", 0))
+			if err != nil || before.Remaining < 7 {
+				t.Errorf("%s: %d units are left after 8 were settled at 1 (%v), want 7 more than without", limit, before.Remaining, err)
+			}
+		})
+	}
+}
