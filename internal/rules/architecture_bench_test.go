@@ -31,6 +31,13 @@ var benchRules = map[string]packageRule{
 		},
 		testImports: reasons{"internal/testprocess": "without redis-server a test is skipped"},
 	},
+	"bench/deadline": {
+		imports: reasons{
+			".":                         "rules of what is measured",
+			"redislimit":                "it is measured",
+			"bench/internal/localredis": "it asks a server of its own",
+		},
+	},
 	"bench/layers": {
 		imports: reasons{
 			".":                                  "rules of what is compared",

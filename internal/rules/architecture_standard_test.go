@@ -12,7 +12,7 @@ var forbidden = []struct {
 	why    string
 	except reasons // packages that may, and why
 }{
-	{"flag", "only cmd/weir reads flags", reasons{"bench/campaign": "it is a program, too", "bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/internal/measure": "it runs the measuring programs", "bench/internal/trial": "it runs programs, too", "bench/large": "it is a program, too", "bench/replay": "it is a program, too", "bench/soak": "it is a program, too"}},
+	{"flag", "only cmd/weir reads flags", reasons{"bench/campaign": "it is a program, too", "bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/deadline": "it is a program, too", "bench/hostile": "it is a program, too", "bench/internal/measure": "it runs the measuring programs", "bench/internal/trial": "it runs programs, too", "bench/large": "it is a program, too", "bench/replay": "it is a program, too", "bench/soak": "it is a program, too"}},
 	{"os", "only cmd/weir reads the environment and files", reasons{
 		"examples/obedient/client":   "it is a program",
 		"examples/obedient/server":   "it is a program",
@@ -21,6 +21,7 @@ var forbidden = []struct {
 		"bench/campaign":             "it is a program",
 		"bench/cliffs":               "it is a program",
 		"bench/cmd/compare":          "it is a program",
+		"bench/deadline":             "it is a program",
 		"bench/hostile":              "it is a program",
 		"bench/redis":                "it is a program",
 		"bench/replay":               "it is a program",
@@ -56,6 +57,7 @@ var forbidden = []struct {
 	{"os/", "only cmd/weir starts and signals processes", reasons{"examples/obedient/client": "it ends when it is interrupted",
 		"bench/campaign":            "it starts the processes that ask",
 		"bench/internal/measure":    "it makes and starts two builds of a bench, and asks git for the commit",
+		"bench/deadline":            "it starts busy processes",
 		"bench/hostile":             "it starts and signals daemons",
 		"bench/internal/localredis": "it starts the servers",
 		"bench/replay":              "it runs weir replay",
