@@ -52,7 +52,7 @@ type MinuteReport struct {
 
 // report returns the figures that do not depend on a candidate.
 func (t *Traffic) report() Report {
-	r := Report{Lines: t.lines, Unparsed: t.unparsed, Reasons: t.rejected(), Keys: len(t.keys), Limits: []LimitReport{}}
+	r := Report{Lines: t.lines, Unparsed: t.unparsed, Reasons: t.Reasons(), Keys: len(t.keys), Limits: []LimitReport{}}
 	if len(t.events) > 0 {
 		r.First, r.Last = time.Unix(0, t.first).UTC(), time.Unix(0, t.last).UTC()
 	}

@@ -146,8 +146,8 @@ type Reason struct {
 	Lines  int64  `json:"lines"`
 }
 
-// rejected returns the reasons, the most frequent first.
-func (t *Traffic) rejected() []Reason {
+// Reasons returns the reasons to reject lines so far, the most frequent first.
+func (t *Traffic) Reasons() []Reason {
 	var all []Reason
 	for reason, lines := range t.reasons {
 		all = append(all, Reason{reason, lines})

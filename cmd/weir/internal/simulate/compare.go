@@ -35,12 +35,11 @@ func (o *options) compare(in io.Reader, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	progress := cli.NewProgress(errs, cli.ProgressDelay)
-	defer progress.Stop()
-	if err := o.readLogs(pattern, in, progress); err != nil {
+	if err := o.readLogs(pattern, in, errs); err != nil {
 		return err
 	}
 	o.setLength(pattern)
+	progress := cli.NewProgress(errs, cli.ProgressDelay)
 	o.scenario.Progress = progress.Stage("deciding")
 	c, err := pattern.Compare(candidates, o.scenario)
 	progress.Stop()

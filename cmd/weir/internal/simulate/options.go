@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -94,16 +95,22 @@ func (o *options) checkSticky() error {
 	return nil
 }
 
-// readLogs reads the logs that the traffic names.
-func (o *options) readLogs(pattern simulate.Pattern, in io.Reader, progress *cli.Progress) error {
+// readLogs reads the logs that the traffic names, and says on errs which lines are left out.
+func (o *options) readLogs(pattern simulate.Pattern, in io.Reader, errs io.Writer) error {
 	for _, name := range pattern.Logs() {
 		key, err := o.Key()
 		if err != nil {
 			return err
 		}
 		traffic := simulate.NewTraffic(key)
-		if err := o.ReadLog(traffic, name, in, progress); err != nil {
+		progress := cli.NewProgress(errs, cli.ProgressDelay)
+		err = o.ReadLog(traffic, name, in, progress)
+		progress.Stop()
+		if err != nil {
 			return err
+		}
+		for _, left := range traffic.Reasons() {
+			fmt.Fprintf(errs, "weir: %s: %s left out: the line %s\n", cli.Printable(name), cli.Plural(left.Lines, "line"), cli.Printable(left.Reason))
 		}
 		if err := pattern.UseLog(name, traffic); err != nil {
 			return cli.Fail(o.Of(err), "a line needs a time and the fields of --key, in the combined or common format or as JSON")
