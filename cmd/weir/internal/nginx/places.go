@@ -13,7 +13,9 @@ type place struct {
 }
 
 // inherited are the directives that hold in the blocks within, unless these have directives of the same name.
-var inherited = []string{"internal", "limit_req", "limit_req_dry_run", "error_page", "index", "auth_request", "mirror", "random_index", "add_before_body", "add_after_body"}
+var inherited = []string{
+	"internal", "limit_req", "limit_req_dry_run", "error_page", "index", "random_index", "auth_request", "mirror", "add_before_body", "add_after_body",
+}
 
 // within returns the place of a block inside.
 func (p place) within(d *directive) place {
@@ -64,13 +66,14 @@ func (p place) dry() bool {
 
 // like reports whether two places limit alike, also requests that are redirected to them.
 func (p place) like(q place) bool {
-	return slices.Equal(p.settings["limit_req"], q.settings["limit_req"]) && slices.Equal(p.limits(), q.limits()) && (p.dry() == q.dry() || len(p.limits()) == 0)
+	sameNames := slices.Equal(p.settings["limit_req"], q.settings["limit_req"])
+	return sameNames && slices.Equal(p.limits(), q.limits()) && (p.dry() == q.dry() || len(p.limits()) == 0)
 }
 
 // isRedirect reports whether a rewrite answers with a redirect.
 func isRedirect(d *directive) bool {
-	flag, to := d.arg(2), d.arg(1)
-	return flag == "permanent" || flag == "redirect" || strings.HasPrefix(to, "http://") || strings.HasPrefix(to, "https://") || strings.HasPrefix(to, "$scheme")
+	outside := slices.ContainsFunc([]string{"http://", "https://", "$scheme"}, func(scheme string) bool { return strings.HasPrefix(d.arg(1), scheme) })
+	return outside || d.arg(2) == "permanent" || d.arg(2) == "redirect"
 }
 
 // leaves returns a directive of the place that sends requests to other locations before limits are asked, or nil.

@@ -27,7 +27,8 @@ func (ls *locations) moved(touches, passes func(p place) bool) string {
 		}
 		for _, r := range ls.redirects(p) {
 			if q := ls.reached(r.to, p, touches); q != nil {
-				return fmt.Sprintf("%s (line %d) sends requests that no limit has counted to %s (line %d), and rules know only the path that the client sent", r.by, r.by.line, q, q.line)
+				return fmt.Sprintf("%s (line %d) sends requests that no limit has counted to %s (line %d), and rules know only the path that the client sent",
+					r.by, r.by.line, q, q.line)
 			}
 		}
 	}

@@ -104,7 +104,8 @@ func (c *converter) rulesOf(z *zone, delay bool) (all []imported.Rule, err error
 		}
 		for _, w := range c.where(l) {
 			for _, g := range guards {
-				r := imported.Rule{Name: c.ruleName(z, len(all)), Key: k.attributes, Limit: limitText(l.limit, delay), Shadow: c.dry(z), Budget: owners[l.text]}
+				r := imported.Rule{Name: c.ruleName(z, len(all)), Key: k.attributes, Limit: limitText(l.limit, delay), Shadow: c.dry(z)}
+				r.Budget = owners[l.text]
 				if r.Match, r.Except, err = conditions(w, l.key.attribute, g, k.header); err != nil {
 					return nil, err
 				}

@@ -90,7 +90,7 @@ func (s *server) addName(d *directive, name string) {
 			return
 		}
 		s.hosts = append(s.hosts, hostName{p, false})
-	case strings.ContainsAny(name, "$[]:/ ") || strings.Contains(strings.Trim(name, "*"), "*") || strings.HasSuffix(name, ".") || strings.ContainsFunc(name, func(r rune) bool { return r > '~' }):
+	case !isPlainName(name):
 		s.strange(d, "has a name that rules cannot match")
 	case strings.HasPrefix(text, "*."):
 		s.hosts = append(s.hosts, hostName{suffix(text[1:]), false})
@@ -103,6 +103,12 @@ func (s *server) addName(d *directive, name string) {
 	}
 }
 
+// isPlainName reports whether a name, apart from a star at an end, is a host in the normal form of rules.
+func isPlainName(name string) bool {
+	strange := func(r rune) bool { return r > '~' || strings.ContainsRune("$[]:/ ", r) }
+	return !strings.ContainsFunc(name, strange) && !strings.HasSuffix(name, ".") && !strings.Contains(strings.Trim(name, "*"), "*")
+}
+
 // port is what nginx decides at one port.
 type port struct {
 	number string
@@ -112,44 +118,45 @@ type port struct {
 
 // ports returns the ports of all servers, except those at which every server answers all requests before limits are asked.
 func ports(servers []*server) (all []port) {
+	at := map[string]map[string][]int{} // servers by port and address
 	asked := map[string]bool{}
-	for _, s := range servers {
-		for _, a := range s.addresses {
+	for i, s := range servers {
+		for key, a := range s.addresses {
+			if at[a.port] == nil {
+				at[a.port] = map[string][]int{}
+			}
+			at[a.port][key] = append(at[a.port][key], i)
 			asked[a.port] = asked[a.port] || !s.places[0].answers
 		}
 	}
-	byAddress := map[string]map[string][]int{} // servers by port and address
-	for i, s := range servers {
-		for key, a := range s.addresses {
-			if byAddress[a.port] == nil {
-				byAddress[a.port] = map[string][]int{}
-			}
-			byAddress[a.port][key] = append(byAddress[a.port][key], i)
+	for _, number := range slices.Sorted(maps.Keys(at)) {
+		if asked[number] {
+			all = append(all, newPort(servers, number, at[number]))
 		}
-	}
-	for _, number := range slices.Sorted(maps.Keys(byAddress)) {
-		if !asked[number] {
-			continue
-		}
-		p := port{number: number}
-		for _, key := range slices.Sorted(maps.Keys(byAddress[number])) {
-			hosts, conflict := hostsOf(servers, byAddress[number][key], key)
-			if conflict != "" {
-				p.odd = "port " + number + ": nginx ignores the conflicting server name " + conflict
-			}
-			if p.hosts != nil && !slices.EqualFunc(p.hosts, hosts, func(a, b line) bool { return a.source == b.source && a.target == b.target }) {
-				p.odd = "port " + number + " has several addresses with other servers, and rules do not know the address of a request"
-			}
-			p.hosts = hosts
-			for _, i := range byAddress[number][key] {
-				if servers[i].odd != "" && p.odd == "" {
-					p.odd = servers[i].odd
-				}
-			}
-		}
-		all = append(all, p)
 	}
 	return all
+}
+
+// newPort returns how nginx chooses among the servers at a port, which are given by address.
+func newPort(servers []*server, number string, at map[string][]int) port {
+	p := port{number: number}
+	for _, key := range slices.Sorted(maps.Keys(at)) {
+		hosts, conflict := hostsOf(servers, at[key], key)
+		same := func(a, b line) bool { return a.source == b.source && a.target == b.target }
+		switch {
+		case conflict != "":
+			p.odd = "port " + number + ": nginx ignores the conflicting server name " + conflict
+		case p.hosts != nil && !slices.EqualFunc(p.hosts, hosts, same):
+			p.odd = "port " + number + " has several addresses with other servers, and rules do not know the address of a request"
+		}
+		p.hosts = hosts
+		for _, i := range at[key] {
+			if p.odd == "" {
+				p.odd = servers[i].odd
+			}
+		}
+	}
+	return p
 }
 
 // hostsOf returns how nginx chooses a server at one address: by an exact name, the longest *.NAME, the longest NAME.*, the
