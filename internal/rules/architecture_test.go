@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// This file holds the import rule of docs/why/architecture.md: arrows point to the
+// This file holds the import rule of docs/develop/architecture.md: arrows point to the
 // root, adapters never import one another, and only cmd/weir reads flags,
 // environment and files. A new package, edge, dependency or exception is one
 // line in a table of an architecture_*_test.go file, with its reason.
@@ -70,7 +70,7 @@ func violation(pkg string, test bool, imported string) string {
 	rule, known := packageRules[pkg]
 	switch {
 	case !known:
-		return fmt.Sprintf("package %q is unknown: add it to a table of architecture_*_test.go and to the table of docs/why/architecture.md", pkg)
+		return fmt.Sprintf("package %q is unknown: add it to a table of architecture_*_test.go and to the table of docs/develop/architecture.md", pkg)
 	case isStandard(imported) && test:
 		return ""
 	case isStandard(imported):

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// This file holds docs/ to its four shelves: start, howto, reference and why; docs/from is for those who come from another limiter.
+// This file holds docs/ to its shelves: start, howto, reference, why, from for those who come from another limiter, and develop for those
+// who change the code.
 
 // longestHowto is how many lines of one task a reader has patience for.
 const longestHowto = 150
@@ -23,22 +24,20 @@ func TestHowtoPagesAreShort(t *testing.T) {
 	}
 }
 
-// designPages are for those who change the code, and name its tests.
-var designPages = []string{
-	"docs/why/architecture.md", "docs/why/dependencies.md", "docs/why/performance.md", "docs/why/promises.md", "docs/why/queues.md",
-}
-
 var testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z][A-Za-z0-9]+`)
 
-// Readers of the other pages want the promise. docs/why/promises.md names its proof.
+// namesTests are pages of docs/why that name tests.
+var namesTests = []string{"docs/why/performance.md", "docs/why/queues.md"}
+
+// Readers of the other pages want the promise. docs/develop/promises.md names its proof.
 func TestOnlyPromisesNameTheirProofs(t *testing.T) {
 	for _, page := range pages(t, "docs") {
-		if strings.HasPrefix(page, "docs/from/") || slices.Contains(designPages, page) {
+		if strings.HasPrefix(page, "docs/from/") || strings.HasPrefix(page, "docs/develop/") || slices.Contains(namesTests, page) {
 			continue
 		}
 		prose := goBlock.ReplaceAllString(readFile(t, page), "")
 		for _, name := range testName.FindAllString(prose, -1) {
-			t.Errorf("%s names %s, which belongs in a row of docs/why/promises.md", page, name)
+			t.Errorf("%s names %s, which belongs in a row of docs/develop/promises.md", page, name)
 		}
 	}
 }
@@ -74,9 +73,9 @@ func TestDocumentsLinkToHeadingsThatExist(t *testing.T) {
 	}
 }
 
-var pathOfPage = regexp.MustCompile(`\bdocs/[a-z/-]+\.md\b`)
+var pathOfPage = regexp.MustCompile(`\b(docs/[A-Za-z0-9_/-]+\.md)\b(?:#([a-z0-9_-]+))?`)
 
-// Error texts, helps, comments and configurations name pages by their paths.
+// Error texts, helps, comments and configurations name pages by their paths, some with a heading.
 func TestThePathsOfPagesExist(t *testing.T) {
 	inRoot()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -89,9 +88,12 @@ func TestThePathsOfPagesExist(t *testing.T) {
 		case entry.IsDir() || !slices.Contains(namesPages, filepath.Ext(name)) && name != "Makefile":
 			return nil
 		}
-		for _, page := range pathOfPage.FindAllString(readFile(t, path), -1) {
+		for _, match := range pathOfPage.FindAllStringSubmatch(readFile(t, path), -1) {
+			page, anchor := match[1], match[2]
 			if _, err := os.Stat(page); err != nil {
 				t.Errorf("%s names %s, which does not exist", path, page)
+			} else if anchor != "" && !slices.Contains(anchors(readFile(t, page)), anchor) {
+				t.Errorf("%s names %s#%s, and there is no such heading", path, page, anchor)
 			}
 		}
 		return nil

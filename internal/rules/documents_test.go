@@ -90,21 +90,21 @@ func exampleBodies(t *testing.T) (bodies []string) {
 }
 
 func TestDocumentsNameEveryPackageAndDependency(t *testing.T) {
-	architecture := readFile(t, "docs/why/architecture.md")
+	architecture := readFile(t, "docs/develop/architecture.md")
 	for _, pkg := range slices.Sorted(maps.Keys(packageRules)) {
 		name := pkg
 		if pkg == "." {
 			name = "weir"
 		}
 		if !strings.Contains(architecture, "`"+name+"`") {
-			t.Errorf("docs/why/architecture.md does not name the package `%s`", name)
+			t.Errorf("docs/develop/architecture.md does not name the package `%s`", name)
 		}
 	}
-	dependencies := readFile(t, "docs/why/dependencies.md")
+	dependencies := readFile(t, "docs/develop/dependencies.md")
 	for _, dir := range modules(t) {
 		for _, required := range directRequirements(t, dir) {
 			if !strings.HasPrefix(required, modulePath) && !strings.Contains(dependencies, "`"+required+"`") {
-				t.Errorf("docs/why/dependencies.md does not say why %s requires `%s`", dir, required)
+				t.Errorf("docs/develop/dependencies.md does not say why %s requires `%s`", dir, required)
 			}
 		}
 	}
@@ -208,17 +208,25 @@ func readFile(t *testing.T, path string) string {
 	return string(content)
 }
 
-var whereRow = regexp.MustCompile("(?m)^\\| ([^|`]+) \\| `([^`|]+)` \\|$")
+var (
+	whereRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \|$`)
+	whereTo  = regexp.MustCompile("^`[^`]+`(, `[^`]+`)*$")
+)
 
-// docs/why/where.md answers each question with one file, which exists.
+// docs/develop/where.md answers each question with files that exist.
 func TestTheFilesToChangeExist(t *testing.T) {
-	rows := whereRow.FindAllStringSubmatch(readFile(t, "docs/why/where.md"), -1)
+	rows := whereRow.FindAllStringSubmatch(readFile(t, "docs/develop/where.md"), -1)
 	if len(rows) < 10 {
-		t.Errorf("docs/why/where.md answers %d questions, want at least 10", len(rows))
+		t.Fatalf("docs/develop/where.md answers %d questions, want at least 10", len(rows))
 	}
-	for _, row := range rows {
-		if info, err := os.Stat(row[2]); err != nil || info.IsDir() {
-			t.Errorf("docs/why/where.md: %s: %s is no file", row[1], row[2])
+	for _, row := range rows[1:] { // without the head
+		if !whereTo.MatchString(row[2]) {
+			t.Errorf("docs/develop/where.md: %s: %s, want files in backquotes", row[1], row[2])
+		}
+		for file := range strings.SplitSeq(strings.ReplaceAll(row[2], "`", ""), ", ") {
+			if info, err := os.Stat(file); err != nil || info.IsDir() {
+				t.Errorf("docs/develop/where.md: %s: %s is no file", row[1], file)
+			}
 		}
 	}
 }

@@ -107,12 +107,12 @@ func TestModulesRequireOnlyWhatIsListed(t *testing.T) {
 	for _, dir := range modules(t) {
 		allowed, known := requirements[dir]
 		if !known {
-			t.Errorf("module %q is unknown: add it to requirements in modules_test.go and to docs/why/dependencies.md", dir)
+			t.Errorf("module %q is unknown: add it to requirements in modules_test.go and to docs/develop/dependencies.md", dir)
 			continue
 		}
 		for _, required := range directRequirements(t, dir) {
 			if allowed[required] == "" {
-				t.Errorf("%s/go.mod requires %q: if it must, add it with its reason to requirements in modules_test.go and to docs/why/dependencies.md", dir, required)
+				t.Errorf("%s/go.mod requires %q: if it must, add it with its reason to requirements in modules_test.go and to docs/develop/dependencies.md", dir, required)
 			}
 		}
 	}
