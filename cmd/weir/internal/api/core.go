@@ -88,9 +88,9 @@ func (a *API) problemOf(r *http.Request, err error, patience time.Duration) *pro
 	return p
 }
 
-// failed logs an error of the engine, rarely. An outage is logged by the guard, once.
+// failed logs an error of the engine, rarely. An outage is logged by the guard, once, and fails more than decisions.
 func (a *API) failed(err error, where ...any) {
-	if _, outage := errors.AsType[*layer.OutageError](err); !outage {
+	if _, outage := errors.AsType[*layer.OutageError](err); !outage && a.EngineFails() == "" {
 		a.failures.warn(a.log, "the engine could not decide", append(where, "error", err)...)
 	}
 }

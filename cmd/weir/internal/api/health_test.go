@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -45,6 +46,8 @@ func TestDecisionsThatAnOutageFailsAreNotLogged(t *testing.T) {
 		t.Errorf("got %d and the log %q, want 503 and none", w.Code, &log)
 	}
 	api.Failed(&layer.OutageError{Op: weir.OpTake})
+	api.engineFails = func() string { return "the engine has failed for 5s" }
+	api.Failed(errors.New("the secret of reservations is in Redis, too"))
 	if log.Len() > 0 {
 		t.Errorf("the log says %q of an answer of another server, want nothing", &log)
 	}
