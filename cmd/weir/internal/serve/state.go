@@ -291,7 +291,7 @@ func (f *stateFile) removeParts() {
 	for _, entry := range entries {
 		digits, isPart := strings.CutSuffix(entry.Name(), partEnd)
 		digits, isOurs := strings.CutPrefix(digits, name+".")
-		digits = strings.TrimPrefix(digits, strings.TrimPrefix(overridesEnd, ".")+".")
+		digits = strings.TrimPrefix(strings.TrimPrefix(digits, "overrides."), "secret.") // of the files beside that of the states
 		if isPart && isOurs && strings.Trim(digits, "0123456789") == "" {
 			_ = os.Remove(folder + entry.Name())
 		}

@@ -95,7 +95,7 @@ func TestStopEndsTheWaitForTheStateFile(t *testing.T) {
 func TestClaimRemovesWhatKilledSavesLeftAndNothingElse(t *testing.T) {
 	folder := t.TempDir()
 	others := []string{"other.1.part", "state.1.2.part", "state.bak", "state.part", "state.x.part"}
-	for _, name := range append([]string{"state.1.part", "state.2345.part", "state.overrides.77.part"}, others...) {
+	for _, name := range append([]string{"state.1.part", "state.2345.part", "state.overrides.77.part", "state.overrides.secret.5.part"}, others...) {
 		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
