@@ -96,7 +96,7 @@ func (c *Config) Matches(from Source) (rules []*Rule) {
 // read appends the values of the attributes that rules mention.
 func (c *Config) read(from Source, values []value) []value {
 	for i := range c.mentions {
-		text, ok := from.Attribute(c.mentions[i].source())
+		text, ok := c.mentions[i].of(from)
 		if !ok {
 			values = append(values, value{})
 			continue

@@ -42,12 +42,13 @@ type attribute struct {
 	family family
 }
 
-// source returns the name of what a front knows the attribute from.
-func (a attribute) source() string {
-	if a.family == asURI || a.family == asTarget {
-		return "path"
+// of returns the value that a front knows. Forms of the path are made of it, unless the caller sends them.
+func (a attribute) of(from Source) (value string, ok bool) {
+	value, ok = from.Attribute(a.name)
+	if !ok && (a.family == asURI || a.family == asTarget) {
+		return from.Attribute("path")
 	}
-	return a.name
+	return value, ok
 }
 
 // The attributes that every file knows, and the beginnings of further ones.

@@ -32,3 +32,18 @@ func TestAURIIsReadAsNginxReadsIt(t *testing.T) {
 		}
 	}
 }
+
+func TestFormsOfThePathAreMadeOfItUnlessTheyAreSent(t *testing.T) {
+	config := parsed(t, "rules: [{name: a, match: {uri: '/A/*', request_uri: '*?q'}, limit: 1/h}]")
+	for _, c := range []struct {
+		request Attributes
+		want    int
+	}{
+		{Attributes{"path": "/A//b?q"}, 1}, {Attributes{"path": "/a/b?q"}, 0}, {Attributes{"path": "/A/b"}, 0},
+		{Attributes{"path": "/", "uri": "/A/b", "request_uri": "/?q"}, 1}, {Attributes{"uri": "/A/b"}, 0},
+	} {
+		if got := len(config.Matches(c.request)); got != c.want {
+			t.Errorf("%v: %d rules match, want %d", c.request, got, c.want)
+		}
+	}
+}
