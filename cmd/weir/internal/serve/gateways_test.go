@@ -236,16 +236,13 @@ func scripted(t *testing.T) func(t testing.TB, addr, config string) {
 	}
 }
 
-// documented returns the command line of the daemon and the configuration in a section of docs/howto/gateways.md, in haproxy.md
-// beside it, or without a section in gateway-rules.md.
+// documented returns the command line of the daemon and the configuration in a section of docs/howto/gateways.md, or without a
+// section in gateway-rules.md.
 func documented(t *testing.T, section, block string) (command []string, config string) {
 	t.Helper()
 	page := "gateways.md"
-	switch section {
-	case "":
+	if section == "" {
 		page = "gateway-rules.md"
-	case "HAProxy":
-		page, section = "haproxy.md", ""
 	}
 	text, err := os.ReadFile("../../../../docs/howto/" + page)
 	if err != nil {
