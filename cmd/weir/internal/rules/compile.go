@@ -114,7 +114,7 @@ func (l *loader) declare(n node) {
 // otherNames are the names that attributes have elsewhere.
 var otherNames = map[string]string{
 	"ip": "client", "address": "client", "addr": "client", "remote_addr": "client", "remote_address": "client", "remote_ip": "client", "client_ip": "client",
-	"uri": "path", "url": "path", "request_uri": "path", "hostname": "host", "server_name": "host", "authority": "host", "verb": "method", "request_method": "method",
+	"url": "path", "hostname": "host", "server_name": "host", "authority": "host", "verb": "method", "request_method": "method",
 }
 
 // slot returns the place of an attribute among those that rules mention.
