@@ -2,7 +2,7 @@
 // on the loopback interface: a single server and a cluster of three masters. It judges the Redis targets.
 //
 //	go run ./bench/redis            everything, five minutes; writes bench/REDIS.md
-//	go run ./bench/redis -base v1.0.0    every row before and after, in pairs of windows; writes bench/REDIS_PAIRS.md
+//	go run ./bench/redis -base v1.0.0    every row before and after, in pairs of windows, to standard output
 //	go run ./bench/redis -quick     a trial; prints figures that mean nothing
 //	go run ./bench/redis -only '128 callers.*10000 keys'    prints the rows whose names match
 package main
@@ -29,7 +29,7 @@ lets them be: for each unit that comes another one leaves, or all are refused. A
 not what it would gain on machines of its own.`
 
 var loopback = &measure.Bench{
-	Program: "bench/redis", Title: "Redis", About: about, Report: "bench/REDIS.md", Pairs: "bench/REDIS_PAIRS.md",
+	Program: "bench/redis", Title: "Redis", About: about, Report: "bench/REDIS.md", Pairs: "-",
 	Reps: 5, Window: 900 * time.Millisecond, Rounds: 4, PairReps: 2, PairWindow: 250 * time.Millisecond,
 	Setup: func(context.Context) (string, func(), error) {
 		single, endSingle, err := localredis.Start()

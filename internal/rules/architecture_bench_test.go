@@ -124,7 +124,6 @@ var benchRules = map[string]packageRule{
 	},
 	"bench/scaling": {},
 	"bench/waitsim": {},
-	"bench/replay":  {imports: reasons{"bench/internal/measure": "its runner"}},
 	"bench/waiting": {
 		imports: reasons{
 			".":                            "rules of what callers wait for",

@@ -12,7 +12,7 @@ var forbidden = []struct {
 	why    string
 	except reasons // packages that may, and why
 }{
-	{"flag", "only cmd/weir reads flags", reasons{"bench/campaign": "it is a program, too", "bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/deadline": "it is a program, too", "bench/hostile": "it is a program, too", "bench/internal/measure": "it runs the measuring programs", "bench/internal/trial": "it runs programs, too", "bench/large": "it is a program, too", "bench/replay": "it is a program, too", "bench/soak": "it is a program, too"}},
+	{"flag", "only cmd/weir reads flags", reasons{"bench/campaign": "it is a program, too", "bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/deadline": "it is a program, too", "bench/hostile": "it is a program, too", "bench/internal/measure": "it runs the measuring programs", "bench/internal/trial": "it runs programs, too", "bench/large": "it is a program, too", "bench/soak": "it is a program, too"}},
 	{"os", "only cmd/weir reads the environment and files", reasons{
 		"examples/obedient/client":   "it is a program",
 		"examples/obedient/server":   "it is a program",
@@ -24,7 +24,6 @@ var forbidden = []struct {
 		"bench/deadline":             "it is a program",
 		"bench/hostile":              "it is a program",
 		"bench/redis":                "it is a program",
-		"bench/replay":               "it is a program",
 		"bench/resp":                 "it is a program",
 		"bench/scaling":              "it is a program",
 		"bench/soak":                 "it is a program",
@@ -60,7 +59,6 @@ var forbidden = []struct {
 		"bench/deadline":            "it starts busy processes",
 		"bench/hostile":             "it starts and signals daemons",
 		"bench/internal/localredis": "it starts the servers",
-		"bench/replay":              "it runs weir replay",
 		"bench/resp":                "it starts the servers",
 		"cmd/weir/internal/cli":     "a signal ends a command",
 		"cmd/weir/internal/pace":    "it runs a command for each line",
@@ -91,7 +89,6 @@ var forbidden = []struct {
 	}},
 	{"math/rand", "a decision is a function of its inputs", reasons{}},
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{
-		"bench/replay":             "clients of a made-up log are drawn",
 		"layer":                    "which calls are measured",
 		"limittest":                "settlements are drawn from fixed seeds",
 		"enginekit":                "processes whose swaps conflict pause for different times",

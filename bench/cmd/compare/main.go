@@ -3,7 +3,7 @@
 //	go run ./bench/cmd/compare            everything; writes bench/RESULTS.md
 //	go run ./bench/cmd/compare -quick     a trial; its figures mean nothing
 //	go run ./bench/cmd/compare -only '^(floor|weir_keyed_tokenbucket|sethvargo).*(one key|zipf)'
-//	go run ./bench/cmd/compare -base v1.0.0    decisions of Weir before and after, in pairs of windows; writes bench/PAIRS.md
+//	go run ./bench/cmd/compare -base v1.0.0    decisions of Weir before and after, in pairs of windows, to standard output
 package main
 
 import (
@@ -23,7 +23,7 @@ var all bool
 func main() {
 	bench := &measure.Bench{
 		Program: "bench/cmd/compare", Title: "Decisions in memory", About: about(),
-		Report: "bench/RESULTS.md", Pairs: "bench/PAIRS.md",
+		Report: "bench/RESULTS.md", Pairs: "-",
 		Reps: 10, Window: 50 * time.Millisecond, Rounds: 4, PairReps: 6, PairWindow: 20 * time.Millisecond,
 		Flags: func(flags *flag.FlagSet) {
 			flags.BoolVar(&all, "all", false, "all of Weir's algorithms with a million keys, not only the representative ones")

@@ -20,7 +20,7 @@ type Bench struct {
 	Title   string
 	About   string // of the report, below the title
 	Report  string // the file of the report
-	Pairs   string // the file of the report of -base; "" if the program has no -base
+	Pairs   string // the file of the report of -base, "-" for standard output; "" if the program has no -base
 
 	Reps   int           // measurements of each row
 	Window time.Duration // of one measurement
