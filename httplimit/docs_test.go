@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
-// The functions of this file stand in docs/howto/http.md, http-costs.md and http-machines.md in the same form.
+// The functions of this file stand in docs/howto/http.md in the same form.
 
 // perClient limits the clients of a server that faces the internet.
 func perClient(mux http.Handler) (http.Handler, error) {
