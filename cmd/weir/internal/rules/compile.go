@@ -65,6 +65,7 @@ func Parse(o Options, files ...File) (*Config, error) {
 		return nil, problems
 	}
 	l.config.index = newIndex(l.config.Rules, len(l.config.mentions))
+	l.warn()
 	return l.config, nil
 }
 
@@ -238,6 +239,7 @@ func (d *draft) checkKind() {
 		except.fail("belongs to a match, and the rule has none; for every other request write match: any")
 	}
 	if kinds[0] == "limit" {
+		d.checkLimitFields()
 		return
 	}
 	if _, given := d.given["match"]; !given {
@@ -250,6 +252,23 @@ func (d *draft) checkKind() {
 	}
 	if d.Unlimited && d.Shadow {
 		d.given["shadow"].fail("has no meaning beside unlimited")
+	}
+}
+
+// checkLimitFields notes fields that can have no effect beside the others of a rule with a limit.
+func (d *draft) checkLimitFields() {
+	if d.named() {
+		for _, name := range []string{"plans", "keys", "cost", "shadow", "candidate"} {
+			if n, given := d.given[name]; given && (name != "shadow" || d.Shadow) {
+				n.fail("belongs to a match, and the rule has none: callers that name the rule are decided by its limit alone; for every request write match: any")
+			}
+		}
+	}
+	if n, given := d.given["missing"]; given && len(d.key) == 0 {
+		n.fail("belongs to a key, and the rule has none")
+	}
+	if n, given := d.given["candidate"]; given && d.Shadow {
+		n.fail("is never decided beside shadow: true; put the limit into a rule of its own")
 	}
 }
 
@@ -454,6 +473,13 @@ func (d *draft) readCost(n node) {
 	}
 	if given := costFields.read(n, "a cost", d); given["from"].Node == nil && len(given) > 0 {
 		n.fail("has no from, want the attribute that holds the cost")
+	}
+}
+
+func (d *draft) readCostFrom(n node) {
+	slot, ok := d.loader.slot(n)
+	if d.costFrom = slot; ok && d.loader.config.mentions[slot].family != asText {
+		n.fail("is never a number")
 	}
 }
 

@@ -117,7 +117,7 @@ func init() {
 		{"limits", "The limits, by the value of the attribute.", mapOf(listOf(texts)), func(n node, d *draft) { d.planNode = n }},
 	}
 	costFields = fields[draft]{
-		{"from", "The attribute that holds the cost.", texts, func(n node, d *draft) { d.costFrom, _ = d.loader.slot(n) }},
+		{"from", "The attribute that holds the cost.", texts, func(n node, d *draft) { d.readCostFrom(n) }},
 		{"default", "The cost of requests without the attribute.", wholes(0, weir.MaxCount), func(n node, d *draft) { d.cost = n.whole(0, weir.MaxCount) }},
 	}
 }

@@ -197,13 +197,17 @@ var plainer = map[string]string{
 }
 
 func (d *document) failAt(t *token.Token, where, text, meant string) {
+	*d.problems = append(*d.problems, d.problemAt(t, where, text, meant))
+}
+
+func (d *document) problemAt(t *token.Token, where, text, meant string) Problem {
 	p := Problem{File: d.name, Line: t.Position.Line, Column: t.Position.Column, Where: where, Text: text, Meant: meant}
 	if p.Line >= 1 && p.Line <= len(d.lines) {
 		p.Source = d.lines[p.Line-1]
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(t.Origin), "\n")
 	p.Width = utf8.RuneCountInString(first)
-	*d.problems = append(*d.problems, p)
+	return p
 }
 
 // fail notes a problem of the value.

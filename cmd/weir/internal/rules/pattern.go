@@ -148,12 +148,20 @@ func checkHost(parts []string) error {
 		if r > '~' {
 			return errors.New("is not in ASCII; write the host as the wire has it, like xn--bcher-kva.example")
 		}
+		if r <= ' ' {
+			return errors.New("has a space or a control character, which no host has")
+		}
 	}
-	if strings.ContainsAny(text, "/ ") || strings.Count(text, ":") == 1 {
+	last := len(parts) - 1
+	switch {
+	case strings.ContainsAny(text, `/\?#@`) || strings.Count(text, ":") == 1:
 		return errors.New("is no host; leave out the scheme, the port and the path")
-	}
-	if last := len(parts) - 1; last == 0 && cleanHost(parts[0]) != parts[0] {
+	case last == 0 && cleanHost(parts[0]) != parts[0]:
 		return fmt.Errorf("is no host in its normal form, want %s", shown(cleanHost(parts[0])))
+	case last > 0 && strings.ContainsAny(text, "[]:"):
+		return errors.New("is part of an IPv6 address; list whole addresses, like 2001:db8::1")
+	case last > 0 && strings.HasSuffix(parts[last], "."):
+		return errors.New("ends in a dot, which no host in its normal form does")
 	}
 	return nil
 }
@@ -162,12 +170,17 @@ func checkHost(parts []string) error {
 func normalPath(parts []string) error {
 	last := len(parts) - 1
 	text := strings.Join(parts, "*")
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
+		return errors.New("has a control character, and a request with one is refused")
+	}
 	if last == 0 {
 		if clean, _ := cleanPath(text); clean != text && clean != strings.TrimSuffix(text, "/") {
 			return fmt.Errorf("is no path in its normal form, want %s", shown(clean))
 		}
-	} else if strings.Contains(text, "//") || strings.Contains(text, "/./") || strings.Contains(text, "/../") {
+	} else if whole := text + "/"; strings.Contains(text, "//") || strings.Contains(whole, "/./") || strings.Contains(whole, "/../") {
 		return errors.New("has a segment that is empty, . or .., which no normal path has")
+	} else if plain := lowerASCII(decodeOnce(text)); plain != text {
+		return fmt.Errorf("has an encoded character, and paths are decoded before; write %s", shown(plain))
 	}
 	if !strings.HasSuffix(parts[last], "/") && (last == 0 || parts[last] != "") {
 		parts[last] += "/"

@@ -26,7 +26,8 @@ type Config struct {
 	Engine   string            // as --engine has it; empty if no file names one
 	Deny     bool              // refuse requests that no rule matches
 	Rules    []*Rule
-	Foreign  any // what the parser of another format keeps; see New
+	Foreign  any      // what the parser of another format keeps; see New
+	Warnings Problems // what the rules say that has no effect, as far as the files show
 	names    map[string]*Rule
 	mentions []attribute // the attributes that rules mention, by slot
 	index    index

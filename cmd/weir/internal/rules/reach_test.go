@@ -1,0 +1,303 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestRulesThatDecideNothingAreNamed(t *testing.T) {
+	for _, c := range []struct{ rules, want string }{
+		{"- {name: r, key: client, limit: 5/m}", `r": key: has no effect, because the rule has no match`},
+		{"- {name: r, match: {path: /a/b}, except: {path: '/a/*'}, limit: 5/m}", "no HTTP request was found that the rule decides: its exceptions fit every request that matches"},
+		{"- {name: r, match: {client: 10.0.0.0/8}, except: {client: [10.0.0.0/9, 10.128.0.0/9]}, limit: 5/m}", "none matches the rule and has"},
+		{"- {name: r, match: {client: 10.0.0.0/8}, except: {client: [10.0.0.0/9, 10.128.0.0/10, 10.192.0.0/11, 10.224.0.1/32]}, limit: 5/m}", ""},
+		{"- {name: no, match: {path: '/a*'}, deny: true}\n- {name: r, match: {path: /a}, limit: 5/m}", `no HTTP request was found that the rule decides: the rule "no" in weir.yaml, line 3, refuses the requests that match`},
+		{"- {name: free, match: {path: '/a*'}, unlimited: true}\n- {name: r, match: {path: /a}, limit: 5/m}", `the rule "free" in weir.yaml, line 3, exempts the requests that match`},
+		{"- {name: no, match: {client: 10.0.0.0/9}, deny: true}\n- {name: r, match: {client: 10.0.0.0/8}, limit: 5/m}", ""},
+		{"- {name: no, match: {client: [0.0.0.0/1, 128.0.0.0/2, 192.0.0.1]}, deny: true}\n- {name: r, match: {client: [10.0.0.0/8, 192.0.0.0/31]}, limit: 5/m}", ""},
+		{"- {name: r, match: {header.cost: cheap}, limit: 5/m, cost: {from: header.cost}}", "the cost of the rule \"r\" in weir.yaml, line 3, is no whole number"},
+		{"- {name: q, match: any, key: user, missing: refuse, limit: 5/m}\n- {name: r, match: {path: /a}, except: {user: '*'}, limit: 5/m}", `the rule "q" in weir.yaml, line 3, refuses the requests that match, because they lack an attribute of its key`},
+		{"- {name: r, match: {user: gold}, limit: 5/m, candidate: 6/m, plans: {by: user, limits: {gold: 7/m}}}", "no request was found that the candidate decides: other limits of the rule decide"},
+		{"- {name: r, match: {user: gold}, limit: 5/m, plans: {by: user, limits: {silver: 7/m}}}", "no request was found that the limit of this plan decides"},
+		{"- {name: r, match: {client: 10.0.0.0/8}, key: client, limit: 5/m, keys: {192.0.2.1: 7/m}}", "no HTTP request was found that the limit of this key decides"},
+		{"- {name: r, match: {client: '2001:db8::7'}, key: client, limit: 5/m, keys: {'2001:db8::/64': 7/m}}", ""},
+		{"- {name: r, match: any, key: [client, path], limit: 5/m, keys: {192.0.2.1|/A: 7/m}}", `no HTTP request was found that the limit of this key decides: its requests have other limits, and the key "192.0.2.1|/a"`},
+		{"- {name: r, match: any, key: [client, path], limit: 5/m, keys: {192.0.2.1|/a: 7/m, '192.0.2.1|\\-': 8/m}}", ""},
+		{"- {name: r, match: any, key: [client, path], missing: skip, limit: 5/m, keys: {'192.0.2.1|\\-': 8/m}}", "no HTTP request was found that the limit of this key decides"},
+		{"- {name: r, match: any, key: [client, path], limit: 5/m, keys: {192.0.2.1: 8/m}}", "is no key of 2 attributes joined by |, so it is never found"},
+		{"- {name: r, match: any, key: user, limit: 5/m, keys: {'a\\|b': 8/m, '\\#" + strings.Repeat("0f", 32) + "': 9/m}}", ""},
+		{"- {name: r, match: {domain: shop, path: /a}, limit: 5/m}", `reads "domain", which only Envoy sends, and "path", which Envoy does not send`},
+		{"- {name: r, match: {domain: shop}, key: client, limit: 5/m}", `reads "domain", which only Envoy sends, and "client"`},
+		{"- {name: r, match: {domain: shop, user: a}, key: descriptor.user, limit: 5/m}", ""},
+		{manyRules(MaxMatches + 1), "more than 16 rules with limits match its requests, and those are refused"},
+		{manyRules(MaxMatches), ""},
+	} {
+		config := parsed(t, "attributes: [user]\nrules:\n"+c.rules)
+		if got := config.Warnings.Error(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: warnings\n%s\nwant %q", c.rules, got, c.want)
+		}
+	}
+}
+
+func manyRules(n int) (text string) {
+	for i := range n {
+		text += fmt.Sprintf("- {name: r%d, match: any, limit: 5/m}\n", i)
+	}
+	return text
+}
+
+// A search among very many rules ends, and says that it did.
+func TestTheSearchForRequestsIsBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("rules:\n")
+	for i := range maxRules {
+		fmt.Fprintf(&b, "- {name: r%d, match: {path: '*%d'}, except: {path: '*'}, unlimited: true}\n", i, i%7)
+	}
+	warnings := parsed(t, b.String()).Warnings
+	if last := warnings[len(warnings)-1].Text; !strings.Contains(last, "the files have too many rules") {
+		t.Errorf("the last of %d warnings is %q, want one about too many rules", len(warnings), last)
+	}
+}
+
+// scene is a random file, with the line of each part that should decide requests.
+type scene struct {
+	text  string
+	lines int
+	rules []*sceneRule
+}
+
+type sceneRule struct {
+	name          string
+	match, except map[string][]string
+	parts         map[int]string // "rule", "candidate", or of a key or plan, by line
+}
+
+var (
+	scenePatterns = map[string][]string{
+		"user": {"a", "b", "a*", "*"}, "header.k": {"1", "7", "x", "*"}, "descriptor.u": {"a", "ab", "a*"},
+		"path": drawnPatterns["path"], "client": drawnPatterns["client"], "domain": drawnPatterns["domain"],
+	}
+	sceneValues = map[string][]string{
+		"user": {"a", "b", "abc", "c"}, "header.k": {"1", "7", "x", "0"}, "descriptor.u": {"a", "ab", "abc", "c"},
+		"path": drawnValues["path"], "client": drawnValues["client"], "domain": drawnValues["domain"],
+	}
+	sceneDoors = [][]string{{"path", "client", "header.k"}, {"domain", "descriptor.u"}, {"user", "path", "client"}}
+)
+
+func (s *scene) line(format string, values ...any) int {
+	s.text += fmt.Sprintf(format, values...) + "\n"
+	s.lines++
+	return s.lines
+}
+
+// drawScene draws rules of all kinds. Most of them have attributes of one door.
+func drawScene(random *rand.Rand) *scene {
+	s := &scene{}
+	s.line("attributes: [user]")
+	s.line("rules:")
+	for i := range 1 + random.IntN(12) {
+		s.draw(random, i)
+	}
+	return s
+}
+
+func (s *scene) draw(random *rand.Rand, i int) {
+	one := func(of []string) string { return of[random.IntN(len(of))] }
+	chance := func(percent int) bool { return random.IntN(100) < percent }
+	door := sceneDoors[random.IntN(len(sceneDoors))]
+	if chance(5) {
+		door = slices.Concat(sceneDoors...)
+	}
+	patterns := func(field string) map[string][]string {
+		all := map[string][]string{}
+		s.line("    %s:", field)
+		for range 1 + random.IntN(2) {
+			a := one(door)
+			if all[a] != nil {
+				continue
+			}
+			for range 1 + random.IntN(2) {
+				all[a] = append(all[a], one(scenePatterns[a]))
+			}
+			s.line("      %s: ['%s']", a, strings.Join(all[a], "', '"))
+		}
+		return all
+	}
+	r := &sceneRule{name: fmt.Sprintf("r%d", i), parts: map[int]string{}}
+	s.rules = append(s.rules, r)
+	r.parts[s.line("  - name: %s", r.name)] = "rule"
+	if chance(20) {
+		s.line("    match: any")
+	} else {
+		r.match = patterns("match")
+	}
+	if chance(30) {
+		r.except = patterns("except")
+	}
+	switch {
+	case chance(15):
+		s.line("    deny: true")
+		return
+	case chance(15):
+		s.line("    unlimited: true")
+		return
+	case chance(15):
+		s.line("    shadow: true")
+	case chance(30):
+		r.parts[s.line("    candidate: 4/m")] = "candidate"
+	}
+	s.line("    limit: 5/m")
+	if chance(60) {
+		key := one(door)
+		s.line("    key: %s", key)
+		s.line("    missing: %s", one([]string{"share", "skip", "refuse"}))
+		if chance(40) && key != "client" {
+			s.line("    keys:")
+			value := cmp.Or(strings.TrimSuffix(one(sceneValues[key]), "/"), "/")
+			r.parts[s.line("      '%s': 6/m", value)] = "key " + value
+		}
+	}
+	if by := one(door); chance(30) && by != "client" && by != "path" {
+		s.line("    plans:")
+		s.line("      by: %s", by)
+		s.line("      limits:")
+		value := one(sceneValues[by])
+		r.parts[s.line("        '%s': 7/m", value)] = "plan " + value
+	}
+	if chance(20) {
+		s.line("    cost: {from: header.k}")
+	}
+}
+
+// fits is the model of what a rule matches.
+func (r *sceneRule) fits(request Attributes) bool {
+	fits := func(a string, patterns []string) bool {
+		value, present := request[a]
+		return present && slices.ContainsFunc(patterns, func(p string) bool { return slowFits(a, p, value) })
+	}
+	for a, patterns := range r.match {
+		if !fits(a, patterns) {
+			return false
+		}
+	}
+	for a, patterns := range r.except {
+		if fits(a, patterns) {
+			return false
+		}
+	}
+	return true
+}
+
+// decided returns the lines of the parts that decide a request.
+func (s *scene) decided(config *Config, request Attributes) (lines []int) {
+	var o Outcome
+	config.Decide(request, 1, &o)
+	for _, r := range s.rules {
+		of := config.Rule(r.name)
+		d := &draft{Rule: of}
+		for line, part := range r.parts {
+			kind, value, _ := strings.Cut(part, " ")
+			switch {
+			case kind == "rule" && d.decides(&o), kind == "candidate" && o.asks(of.Candidate), kind == "key" && o.asks(of.keys[value]), kind == "plan" && o.asks(of.plans[value]):
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+func (s *scene) ruleAt(line int) string {
+	at := slices.IndexFunc(s.rules, func(r *sceneRule) bool { return r.parts[line] != "" })
+	return s.rules[at].name
+}
+
+// Whatever has no warning decides a request that one door sends, and whatever decides a request has no warning.
+func FuzzPartsWithoutAWarningDecideARequest(f *testing.F) {
+	for seed := range uint64(300) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		s := drawScene(random)
+		config := parsed(t, s.text)
+		warned := map[int]bool{}
+		mixed := map[string]bool{}
+		for _, w := range config.Warnings {
+			if strings.Contains(w.Text, "was found that") {
+				warned[w.Line] = true
+			} else if !strings.Contains(w.Text, "only Envoy sends") {
+				t.Errorf("seed %d: %s\n%s", seed, w, s.text)
+			}
+			mixed[w.Where] = mixed[w.Where] || strings.Contains(w.Text, "only Envoy sends")
+		}
+		for range 300 {
+			request := Attributes{}
+			door := random.IntN(len(sceneDoors))
+			for _, a := range sceneDoors[door] {
+				if random.IntN(5) > 0 {
+					request[a] = sceneValues[a][random.IntN(len(sceneValues[a]))]
+				}
+			}
+			for _, line := range s.decided(config, request) {
+				ofHTTP, ofEnvoy := config.readBy(config.Rule(s.ruleAt(line)))
+				of := door == 1 && (ofEnvoy != "" || ofHTTP == "") || door != 1 && (ofHTTP != "" || ofEnvoy == "")
+				if warned[line] && of {
+					t.Fatalf("seed %d: a warning of line %d, which decides %v\n%s\n%s", seed, line, request, config.Warnings, s.text)
+				}
+			}
+		}
+		for _, r := range s.rules {
+			s.checkWitnesses(t, config, r, warned, mixed[fmt.Sprintf("rule %q", r.name)])
+		}
+	})
+}
+
+// checkWitnesses checks a request for each part without a warning.
+func (s *scene) checkWitnesses(t *testing.T, config *Config, r *sceneRule, warned map[int]bool, mixed bool) {
+	t.Helper()
+	var ruleLine int
+	for line, part := range r.parts {
+		if part == "rule" {
+			ruleLine = line
+		}
+	}
+	for line := range r.parts {
+		if warned[line] || warned[ruleLine] { // its other parts need no warning
+			continue
+		}
+		request := s.witness(config, r, line)
+		if request == nil || !r.fits(request) {
+			t.Errorf("line %d has no warning, and decides no request (tried %v)\n%s", line, request, s.text)
+			continue
+		}
+		_, domain := request["domain"]
+		_, path := request["path"]
+		if domain && path && !mixed {
+			t.Errorf("line %d decides %v, which no door sends\n%s", line, request, s.text)
+		}
+	}
+}
+
+// witness returns a request that the part of a line decides.
+func (s *scene) witness(config *Config, r *sceneRule, line int) Attributes {
+	d := &draft{Rule: config.Rule(r.name), loader: &loader{config: config}}
+	p := part{decides: func(*Outcome) bool { return false }}
+	switch kind, value, _ := strings.Cut(r.parts[line], " "); kind {
+	case "key":
+		d.placeKey(value, &p)
+	case "plan":
+		p.fixed = map[int]string{d.planBy: value}
+	}
+	search := newSearch(config, d.Rule, p)
+	for range maxTries {
+		search.try()
+		if slices.Contains(s.decided(config, search.request), line) {
+			return search.request
+		}
+	}
+	return nil
+}
