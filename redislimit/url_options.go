@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"maps"
 	"net/url"
 	"os"
@@ -104,8 +105,24 @@ func fromEnv(into *string, name, variable string) error {
 	return onePassword(into, name, value)
 }
 
+// maxFile bounds the files that an option names, in bytes.
+const maxFile = 4 << 20
+
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxFile)
+	}
+	return text, err
+}
+
 func fromFile(into *string, name, path string) error {
-	text, err := os.ReadFile(path)
+	text, err := readFile(path)
 	if err != nil {
 		return wrongOption("%s: %v", name, err)
 	}
@@ -157,7 +174,7 @@ func (u *serverURL) trust(name, path string) error {
 	if !u.tls {
 		return wrongOption("%s is for TLS: rediss", name)
 	}
-	text, err := os.ReadFile(path)
+	text, err := readFile(path)
 	if err != nil {
 		return wrongOption("%s: %v", name, err)
 	}

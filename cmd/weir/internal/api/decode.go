@@ -180,6 +180,9 @@ func (d *decoder) member(it *item, at spot) {
 				it.limit = d.limit(at.of(fieldLimit))
 				return
 			}
+		} else if string(d.text) == fieldLimit {
+			d.fail(badField(at.of(fieldLimit).String(), "is in the request, and the daemon lets callers name no limits; weir serve --dynamic does"))
+			return
 		}
 		if at.index < 0 {
 			known = append(known, fieldRequests)
@@ -194,12 +197,12 @@ func (d *decoder) member(it *item, at spot) {
 	}
 }
 
-// rule returns the rule of a name. If there is none, it returns the name, in case that the body holds its limit.
+// rule returns the rule of a name. If there is none, it returns the name, in case that the body holds its limit, also where it may not.
 func (d *decoder) rule(at spot) (rule *weir.Rule, unknown string) {
 	rule, ok := d.rules[string(d.string(at))]
 	switch {
 	case ok:
-	case d.form.limitOf == nil || len(d.text) == 0:
+	case len(d.text) == 0:
 		d.fail(badField(at.String(), "is "+quote(string(d.text))+", and no rule has that name"))
 	default:
 		unknown = string(d.text)

@@ -37,8 +37,11 @@ func TestARequestNamesItsLimit(t *testing.T) {
 			t.Errorf("%d: %s: got %s, want %s", i, c.body, got, c.want)
 		}
 	}
-	if got := post(newFixture(t, usual), "/v1/take", `{"key":"a","limit":"5/m"}`).Body.String(); !strings.Contains(got, `has the field`) && !strings.Contains(got, `not one of rule, key, cost`) {
-		t.Errorf("without --dynamic: got %s, want an unknown field", got)
+	for _, body := range []string{`{"key":"a","limit":"5/m"}`, `{"rule":"tenant","key":"a","limit":"5/m"}`, `{"requests":[{"rule":"tenant","key":"a","limit":"5/m"}]}`} {
+		w := post(newFixture(t, usual), "/v1/take", body)
+		if got := w.Body.String(); w.Code != 400 || !strings.Contains(got, "the daemon lets callers name no limits; weir serve --dynamic does") {
+			t.Errorf("%s without --dynamic: got %d %s, want 400 that names --dynamic", body, w.Code, got)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,7 @@ import (
 // Client asks the admin port of a daemon.
 type Client struct {
 	Address   string // of --admin; empty for the socket of this user's only daemon
+	Instead   string // the hint for a user without a daemon; empty for that of --admin
 	TokenFile string
 	CA        string // file of the authorities that it trusts; empty for those of the system
 	Cert, Key string // files of the certificate that it shows
@@ -63,11 +65,11 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	}
 	r.Header.Set("Content-Type", "application/json")
 	if c.TokenFile != "" {
-		token, err := os.ReadFile(c.TokenFile)
+		token, err := readToken(c.TokenFile)
 		if err != nil {
 			return cli.Fail(fmt.Errorf("--token-file: %w", err), "the file has the token and nothing else")
 		}
-		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := client.Do(r)
 	if err != nil {
@@ -75,6 +77,22 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	}
 	defer func() { _ = response.Body.Close() }()
 	return read(response, into)
+}
+
+// maxToken bounds the file of a token, in bytes.
+const maxToken = 4096
+
+func readToken(name string) (string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxToken+1))
+	if err == nil && len(text) > maxToken {
+		err = fmt.Errorf("%s: has more than %d bytes", name, maxToken)
+	}
+	return strings.TrimSpace(string(text)), err
 }
 
 // read reads an answer, or the problem that it describes.
@@ -103,7 +121,7 @@ func (c *Client) reach() (*http.Client, string, error) {
 	if address == "" {
 		path, err := serve.AdminSocket()
 		if err != nil {
-			return nil, "", cli.Fail(err, "weir serve prints the address of its admin port; --admin names it")
+			return nil, "", cli.Fail(err, cmp.Or(c.Instead, "weir serve prints the address of its admin port; --admin names it"))
 		}
 		address = "unix:" + path
 	}

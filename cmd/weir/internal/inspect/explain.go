@@ -26,17 +26,18 @@ type explainOptions struct {
 
 // ExplainCommand returns the command explain.
 func ExplainCommand() *cobra.Command {
-	var o explainOptions
+	o := explainOptions{daemon: ctl.Client{Instead: "name the rules file: weir explain --config weir.yaml path=/login; or a daemon: --admin unix:weir.sock"}}
 	cmd := &cobra.Command{
 		Use:   "explain NAME=VALUE...",
 		Short: "Show which rules decide a request, with which keys and limits",
 		Long: `Explain shows how a request is decided: the rules that match, the key and the
 limit of each, and who refuses or exempts. A request is its attributes.
 
-With --admin it asks a running daemon, which knows how full each key is and when a
-refused request would be admitted. With --config it reads rules files instead, and
-with --state the state file of a daemon; times then count from the save.`,
-		Example: `  weir explain --config weir.yaml method=POST path=/login client=192.0.2.1
+It asks this user's running daemon, or that of --admin, which knows how full each key
+is and when a refused request would be admitted. With --config it reads rules files
+instead, and with --state the state file of a daemon; times then count from the save.`,
+		Example: `  weir explain path=/login client=192.0.2.1
+  weir explain --config weir.yaml method=POST path=/login client=192.0.2.1
   weir explain --config weir.yaml --format json path=/ header.x-api-key=secret
   weir explain --admin unix:weir.sock path=/login client=192.0.2.1`,
 		ValidArgsFunction: cobra.FixedCompletions([]string{"method=", "host=", "path=", "client=", "header."}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
@@ -58,10 +59,10 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	switch {
-	case len(o.config) == 0 && o.daemon.Address == "":
-		return cli.Misusef("name the rules file: weir explain --config weir.yaml path=/login; or a daemon: --admin unix:weir.sock", "explain: neither --config nor --admin")
-	case len(o.config) > 0 && o.daemon.Address != "" || o.daemon.Address != "" && o.state != "":
-		return cli.Misusef("the daemon of --admin has rules and states", "explain: --admin with --config or --state")
+	case len(o.config) == 0 && o.state != "":
+		return cli.Misusef("name the rules of the states, too: weir explain --config weir.yaml --state FILE; a daemon has rules and states", "explain: --state without --config")
+	case len(o.config) > 0 && o.daemon.Address != "":
+		return cli.Misusef("the daemon of --admin has rules and states", "explain: --admin with --config")
 	case o.cost < 0:
 		return cli.Misusef("use a cost of 0 or more", "--cost %d: a negative cost", o.cost)
 	}
@@ -73,7 +74,7 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 		}
 		request[rules.AttributeName(name)] = value
 	}
-	if o.daemon.Address != "" {
+	if len(o.config) == 0 {
 		var e rules.Explanation
 		if err := o.daemon.Call(cmd.Context(), http.MethodPost, "/v1/admin/explain", map[string]any{"attributes": request, "cost": o.cost}, &e); err != nil {
 			return err
@@ -134,6 +135,9 @@ func explanationText(e rules.Explanation) string {
 		if s.RetryAfter != "" {
 			line("retry after", s.RetryAfter)
 		}
+	}
+	for _, w := range e.Warnings {
+		b.WriteString("\nwarning: " + w.Sentence() + "\n")
 	}
 	return b.String()
 }

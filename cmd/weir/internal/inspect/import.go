@@ -3,6 +3,8 @@ package inspect
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -35,11 +37,13 @@ func importNginxCommand() *cobra.Command {
 		Short: "Make a rules file from nginx's limit_req",
 		Long: `Nginx reads a configuration with the files that it includes, and prints rules
 that decide exactly as its limit_req do. A limit_req that rules cannot decide so, and
-each limit_conn, is named with its line and left out: keep it in nginx.`,
-		Example: `  weir rules import nginx nginx.conf > weir.yaml`,
-		Args:    cobra.ExactArgs(1),
+each limit_conn, is named with its line and left out: keep it in nginx. The file - is
+standard input; the files that it includes lie in the current folder.`,
+		Example: `  weir rules import nginx nginx.conf > weir.yaml
+  ssh proxy cat nginx.conf | weir rules import nginx -`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			made, err := importNginx(args[0])
+			made, err := importNginx(args[0], cmd.InOrStdin())
 			if err != nil {
 				return cli.Fail(fmt.Errorf("rules import nginx: %w", err), "docs/howto/nginx-limits.md says what can be imported; nginx -t checks the configuration itself")
 			}
@@ -63,7 +67,7 @@ none of them.`,
 			if err != nil {
 				return cli.Misuse(fmt.Errorf("rules import envoyproxy: %w", err), "the variables are those of envoyproxy/ratelimit")
 			}
-			config, err := rules.Load(rules.Options{Parse: envoyproxy.Parser(environment.Settings, &envoyproxy.Stats{})}, args[0])
+			config, err := rules.Load(rules.Options{Stdin: cmd.InOrStdin(), Parse: envoyproxy.Parser(environment.Settings, &envoyproxy.Stats{})}, args[0])
 			if err != nil {
 				return rules.RefusedForeign("rules import envoyproxy", err)
 			}
@@ -91,7 +95,7 @@ func printImported(cmd *cobra.Command, made *imported.Result, from, hint string)
 }
 
 // importNginx reads the file from the root of its volume, because includes may be absolute.
-func importNginx(file string) (*imported.Result, error) {
+func importNginx(file string, stdin io.Reader) (*imported.Result, error) {
 	full, err := filepath.Abs(file)
 	if err != nil {
 		return nil, err
@@ -101,9 +105,32 @@ func importNginx(file string) (*imported.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := nginx.Import(os.DirFS(root), root, filepath.ToSlash(inside))
+	files := os.DirFS(root)
+	if inside = filepath.ToSlash(inside); file == "-" {
+		files = withStdin{files, inside, stdin}
+	}
+	made, err := nginx.Import(files, root, inside)
 	if bad, ok := errors.AsType[*os.PathError](err); ok {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(root, bad.Path), bad.Err)
 	}
 	return made, err
 }
+
+// withStdin has standard input as one of the files.
+type withStdin struct {
+	fs.FS
+	name string
+	in   io.Reader
+}
+
+func (w withStdin) Open(name string) (fs.File, error) {
+	if name == w.name {
+		return stdinFile{w.in}, nil
+	}
+	return w.FS.Open(name)
+}
+
+type stdinFile struct{ io.Reader }
+
+func (stdinFile) Stat() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
+func (stdinFile) Close() error               { return nil }

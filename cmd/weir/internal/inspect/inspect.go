@@ -31,29 +31,6 @@ docs/reference/rules.md describes the files.`,
 	return cmd
 }
 
-func lintCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "lint FILE...",
-		Short: "Report all errors of rules files",
-		Long: `Lint reads rules files, or all files of a directory, as one configuration. It
-reports every error with its line, what was expected, and what was probably meant.
-The exit code is 1 if there are errors.`,
-		Example: `  weir rules lint weir.yaml
-  weir rules lint rules.d`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cli.Misusef("name the files, or a directory: weir rules lint weir.yaml", "rules lint: no file named")
-			}
-			config, err := rules.LoadFor("rules lint", args...)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", strings.Join(args, ", "), cli.Plural(int64(len(config.Rules)), "rule"))
-			return cli.Unwritable("rules lint", err)
-		},
-	}
-}
-
 func schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
@@ -151,7 +128,7 @@ func diffCommand() *cobra.Command {
 		Short: "Show what changes between two rules files, and for whom",
 		Long: `Diff compares two rules files, or two directories of them. It shows the rules that
 are added, removed or changed, the requests that each concerns, and whether keys
-keep what they have used.`,
+keep what they have used. The exit code is 1 if the rules differ.`,
 		Example: `  weir rules diff weir.yaml new.yaml
   weir rules diff --format json weir.yaml new.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -170,7 +147,13 @@ keep what they have used.`,
 				return err
 			}
 			changes := rules.Diff(before, now)
-			return form.write("rules diff", cmd.OutOrStdout(), append([]rules.Change{}, changes...), diffText(changes))
+			if err := form.write("rules diff", cmd.OutOrStdout(), append([]rules.Change{}, changes...), diffText(changes)); err != nil {
+				return err
+			}
+			if len(changes) > 0 {
+				return cli.Exit(1)
+			}
+			return nil
 		},
 	}
 	form.addFlag(cmd)

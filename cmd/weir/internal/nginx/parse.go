@@ -3,6 +3,7 @@ package nginx
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -54,8 +55,18 @@ func parse(files fs.FS, root, name string) ([]*directive, error) {
 	return p.file(name, 0)
 }
 
+// read reads a file up to the first byte that is too many.
+func (p *parser) read(name string) ([]byte, error) {
+	file, err := p.files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return io.ReadAll(io.LimitReader(file, int64(maxBytes-p.bytes+1)))
+}
+
 func (p *parser) file(name string, depth int) ([]*directive, error) {
-	text, err := fs.ReadFile(p.files, name)
+	text, err := p.read(name)
 	if err != nil {
 		return nil, err
 	}

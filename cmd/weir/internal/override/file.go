@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -29,7 +30,7 @@ func (f *file) load(context.Context) (entries []Entry, changed bool, err error) 
 	if f.read || f.path == "" {
 		return nil, false, nil
 	}
-	content, err := os.ReadFile(f.path)
+	content, err := readFile(f.path, maxFile)
 	if err == nil {
 		err = json.Unmarshal(content, &entries)
 	}
@@ -41,6 +42,22 @@ func (f *file) load(context.Context) (entries []Entry, changed bool, err error) 
 	}
 	f.read = true
 	return entries, true, nil
+}
+
+// maxFile bounds the file of overrides, in bytes.
+const maxFile = 64 << 20
+
+func readFile(name string, most int64) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	content, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = fmt.Errorf("has more than %d bytes", most)
+	}
+	return content, err
 }
 
 // put writes the file again. A reader finds the old file or the new one.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"math"
-	"os"
 
 	"github.com/redis/rueidis"
 
@@ -89,7 +88,7 @@ func (f *file) secret(_ context.Context, fresh []byte) ([]byte, error) {
 	if f.path == "" {
 		return fresh, nil
 	}
-	kept, err := os.ReadFile(f.path + secretEnd)
+	kept, err := readFile(f.path+secretEnd, 4096)
 	if err == nil && len(kept) > 0 {
 		return kept, nil
 	}

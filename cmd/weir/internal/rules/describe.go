@@ -202,8 +202,9 @@ type Step struct {
 
 // Explanation says how a request is decided.
 type Explanation struct {
-	Answer string `json:"answer"` // in a sentence
-	Steps  []Step `json:"rules"`
+	Answer   string   `json:"answer"` // in a sentence
+	Steps    []Step   `json:"rules"`
+	Warnings Problems `json:"warnings,omitempty"` // of the files
 }
 
 // overrider is an engine that gives keys other limits than those of their rules.
@@ -216,6 +217,7 @@ func (c *Config) Explain(ctx context.Context, from Source, cost int64, engine we
 	var o Outcome
 	c.Decide(from, cost, &o)
 	e := Explanation{Answer: o.sentence()}
+	e.Warnings = c.Warnings[:min(len(c.Warnings), maxShown)]
 	requests := slices.Concat(o.Requests, o.Beside)
 	if over, ok := weir.Find[overrider](engine); ok {
 		requests = over.Requests(requests)

@@ -9,13 +9,14 @@ import (
 
 // Problem is a fault of a file.
 type Problem struct {
-	File         string
-	Line, Column int    // from 1; 0 for a fault of the whole file
-	Source       string // the line
-	Width        int    // of the faulty text, in characters
-	Where        string // the rule and the field: rule "login": limit
-	Text         string // what is wrong, and what was expected
-	Meant        string // what was probably meant, or ""
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"` // from 1; 0 for a fault of the whole file
+	Column int    `json:"column,omitempty"`
+	Source string `json:"-"`               // the line
+	Width  int    `json:"-"`               // of the faulty text, in characters
+	Where  string `json:"where,omitempty"` // the rule and the field: rule "login": limit
+	Text   string `json:"text"`            // what is wrong, and what was expected
+	Meant  string `json:"meant,omitempty"` // what was probably meant, or ""
 }
 
 // maxShown bounds the problems that are shown.
@@ -37,8 +38,8 @@ func (ps Problems) Error() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// String shows the problem with the line and a mark below the faulty text.
-func (p Problem) String() string {
+// Sentence shows the problem in one line.
+func (p Problem) Sentence() string {
 	var b strings.Builder
 	b.WriteString(cli.Printable(p.File))
 	if p.Line > 0 {
@@ -49,6 +50,13 @@ func (p Problem) String() string {
 		b.WriteString(p.Where + ": ")
 	}
 	b.WriteString(p.Text)
+	return b.String()
+}
+
+// String shows the problem with the line and a mark below the faulty text.
+func (p Problem) String() string {
+	var b strings.Builder
+	b.WriteString(p.Sentence())
 	if p.Line > 0 {
 		source, at := window(cli.Printable(p.Source), p.Column-1)
 		number := fmt.Sprintf("%4d | ", p.Line)

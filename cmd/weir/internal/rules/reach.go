@@ -16,7 +16,8 @@ const maxWork = 5_000_000
 const maxTries = 400
 
 // warn notes what has no effect, although each rule by itself is sound. It makes a request for each rule, candidate, plan and
-// key, and warns of those that decide none. So a part without a warning decides at least one request.
+// key, and warns of those that decide none. So a part without a warning decides at least one request, unless its rule matches
+// by a regular expression.
 func (l *loader) warn() {
 	work := maxWork
 	for _, d := range l.sound {
@@ -25,6 +26,9 @@ func (l *loader) warn() {
 			continue
 		}
 		d.warnOfDoors()
+		if slices.ContainsFunc(d.match, hasExpression) {
+			continue // no search makes a text that fits one
+		}
 		for _, p := range d.parts() {
 			if work <= 0 {
 				d.warn(d.node, "is not checked for requests that it decides, nor are those after it: the files have too many rules")
@@ -35,6 +39,10 @@ func (l *loader) warn() {
 			}
 		}
 	}
+}
+
+func hasExpression(c condition) bool {
+	return slices.ContainsFunc(c.patterns, func(p pattern) bool { return p.kind == expression })
 }
 
 func (d *draft) warn(n node, format string, values ...any) {

@@ -217,7 +217,7 @@ func (s *scene) ruleAt(line int) string {
 
 // Whatever has no warning decides a request that one door sends, and whatever decides a request has no warning.
 func FuzzPartsWithoutAWarningDecideARequest(f *testing.F) {
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {

@@ -133,6 +133,16 @@ func (c *Config) Policies() map[string]layer.Policy {
 	return policies
 }
 
+// ByName returns the names of the rules that only callers ask who name them, because the rules have no match.
+func (c *Config) ByName() (names []string) {
+	for _, r := range c.Rules {
+		if r.named() {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
 // Named returns the limits in force that callers may name, in the order of the files. A rule that counts in the budget of
 // another one has the name of that one.
 func (c *Config) Named() (named []*weir.Rule) {

@@ -30,6 +30,8 @@ const (
 type Options struct {
 	// Check returns an error for a rule that the engine cannot hold. Default: every engine holds the rules.
 	Check func(rules ...*weir.Rule) error
+	// Stdin is read for the path "-". Default: there is no such path.
+	Stdin io.Reader
 	// Parse reads files of another format. Default: the function Parse.
 	Parse func(o Options, files ...File) (*Config, error)
 }
@@ -68,6 +70,15 @@ func (o Options) read(paths []string) (files []File, problems Problems) {
 	left := int64(maxFiles)
 	fail := func(name string, err error) { problems = append(problems, Problem{File: name, Text: plainError(err)}) }
 	for _, path := range paths {
+		if path == "-" && o.Stdin != nil {
+			content, err := readAll(o.Stdin, min(left, maxFile))
+			if err != nil {
+				fail(path, err)
+			}
+			left -= int64(len(content))
+			files = append(files, File{"-", content})
+			continue
+		}
 		names, err := filesOf(path)
 		if err != nil {
 			fail(path, err)
@@ -146,15 +157,24 @@ func readFile(name string, most int64, named bool) ([]byte, error) {
 		return nil, errors.New("is a directory, want a file")
 	case !named && !info.Mode().IsRegular(): // a pipe without a writer would hold up all reloads
 		return nil, errors.New("is no regular file")
+	case info.Mode().IsRegular() && info.Size() > most:
+		return nil, errTooLarge
 	}
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	content, err := io.ReadAll(io.LimitReader(file, most+1))
+	return readAll(file, most)
+}
+
+var errTooLarge = fmt.Errorf("is too large, want at most %d MiB a file and %d MiB in all", maxFile>>20, maxFiles>>20)
+
+// readAll reads up to a number of bytes.
+func readAll(in io.Reader, most int64) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(in, most+1))
 	if err == nil && int64(len(content)) > most {
-		err = fmt.Errorf("is too large, want at most %d MiB a file and %d MiB in all", maxFile>>20, maxFiles>>20)
+		return nil, errTooLarge
 	}
 	return content, err
 }

@@ -20,10 +20,12 @@ func (c *Config) readBy(r *Rule) (ofHTTP, ofEnvoy string) {
 		if slot < 0 {
 			continue
 		}
-		switch name := c.mentions[slot].name; {
+		name := c.mentions[slot].name
+		_, known := knownAttributes[name]
+		switch {
 		case isOfEnvoy(name):
 			ofEnvoy = name
-		case knownAttributes[name] != asText || strings.HasPrefix(name, headerPrefix):
+		case known || strings.HasPrefix(name, headerPrefix):
 			ofHTTP = name
 		}
 	}
@@ -140,7 +142,7 @@ func (s *search) make() {
 // setKey sets the attributes of the key, the plan and the cost.
 func (s *search) setKey() {
 	for _, slot := range s.rule.key {
-		if _, given := s.request[s.config.mentions[slot].name]; !given && s.usually() {
+		if _, given := s.request[sentAs(s.config.mentions[slot])]; !given && s.usually() {
 			s.set(slot, s.anyValue(s.config.mentions[slot].family))
 		}
 	}
@@ -149,7 +151,7 @@ func (s *search) setKey() {
 	}
 	for slot, a := range s.config.mentions {
 		if s.part.absent[slot] {
-			delete(s.request, a.name)
+			delete(s.request, sentAs(a))
 		}
 		value, fixed := s.part.fixed[slot]
 		if network, err := netip.ParsePrefix(value); err == nil && a.family == asAddress {
@@ -176,7 +178,25 @@ func (s *search) setAs(c *condition) {
 	s.set(c.slot, s.valueOf(s.config.mentions[c.slot].family, &c.patterns[s.below(len(c.patterns))]))
 }
 
-func (s *search) set(slot int, value string) { s.request[s.config.mentions[slot].name] = value }
+// set sets an attribute. The forms of a path are set as one, so the last one holds.
+func (s *search) set(slot int, value string) {
+	a := s.config.mentions[slot]
+	if a.family == asURI {
+		value = encoder.Replace(value)
+	}
+	s.request[sentAs(a)] = value
+}
+
+// sentAs returns the name by which a gateway sends an attribute.
+func sentAs(a attribute) string {
+	if a.family == asURI || a.family == asTarget {
+		return "path"
+	}
+	return a.name
+}
+
+// encoder keeps a path what it is when it is decoded.
+var encoder = strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23")
 
 // usually is true at the first try, and mostly later.
 func (s *search) usually() bool { return s.tries == 0 || s.random.IntN(8) > 0 }
@@ -233,7 +253,7 @@ func (s *search) anyValue(f family) string {
 		return [...]string{"GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", s.word()}[s.below(8)]
 	case asHost:
 		return s.word() + ".example"
-	case asPath:
+	case asPath, asURI, asTarget:
 		return "/" + s.wordOrNone()
 	case asAddress:
 		all := [...]netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}

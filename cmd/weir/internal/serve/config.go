@@ -53,6 +53,16 @@ func (o *configOptions) load(parsing rules.Options) (*inUse, error) {
 	return &inUse{set.Config().Named(), set}, nil
 }
 
+// warn logs what the files say that has no effect.
+func (u *inUse) warn(log *slog.Logger) {
+	if u.set == nil {
+		return
+	}
+	for _, w := range u.set.Config().Warnings {
+		log.Warn("a part of the rules files has no effect as it stands", "file", w.File, "line", w.Line, "where", w.Where, "problem", w.Text)
+	}
+}
+
 // config returns the rules in files, or nil.
 func (u *inUse) config() *rules.Config {
 	if u.set == nil {
@@ -112,6 +122,7 @@ func (u *inUse) keepUp(ctx context.Context, to *api.API, seen *metrics.Metrics, 
 		also(r.Now)
 		seen.Reloaded(r.Before, r.Now, nil)
 		log.Info("rules reloaded", "rules", len(r.Now.Rules))
+		u.warn(log)
 		notifyReload(log, fmt.Sprintf("%d rules", len(r.Now.Rules)))
 		for _, field := range r.Restart {
 			log.Warn("a field of the rules files takes effect at the next start", "field", field)

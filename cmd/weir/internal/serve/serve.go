@@ -247,6 +247,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	s.unhealthy = func() string { return o.compat.unhealthy(s.api) }
 	o.compat.begin(d.log, d.used.config())
 	d.changed.logGone(d.used.named)
+	d.used.warn(d.log)
 	envoy := o.ports.envoy.server(d.engine, d.used, &o.compat.stats, d.seen, func(err error) { s.api.Failed(err) }, d.recorded, d.log)
 	s.api = api.New(api.Options{
 		Serves: door.Serves, Who: door.Of, Engine: d.engine.Engine, Rules: d.used.named, Config: d.used.config(), Log: d.log, Patience: d.engine.patience, EngineFails: d.engine.health.fails,
