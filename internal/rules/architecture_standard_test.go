@@ -89,6 +89,7 @@ var forbidden = []struct {
 	}},
 	{"math/rand", "a decision is a function of its inputs", reasons{}},
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{
+		"cmd/weir/internal/rules":  "warnings try requests of a fixed seed",
 		"layer":                    "which calls are measured",
 		"limittest":                "settlements are drawn from fixed seeds",
 		"enginekit":                "processes whose swaps conflict pause for different times",
