@@ -66,7 +66,7 @@ type Call struct {
 	Each *Batch // of an OpEach
 }
 
-// Batch is the calls of an OpEach, which take, peek, record or return, and room for the answer to each.
+// Batch is the calls of an OpEach, which take, reserve ahead, peek, record or return, and room for the answer to each.
 type Batch struct {
 	Calls   []Call
 	Results []Result
@@ -87,8 +87,10 @@ type Answer struct {
 
 // Result is one answer of [Engine.Each].
 type Result struct {
-	Decision Decision
-	Err      error
+	Decision    Decision
+	Reservation *Reservation // of an OpReserveAhead
+	Taken       []int64      // as in Answer
+	Err         error
 }
 
 // Next makes a call on the engine below: see [Wrap].
@@ -224,7 +226,8 @@ func (c *Call) Bound(ctx context.Context) (_ context.Context, cancel context.Can
 }
 
 // CheckEach refuses an OpEach whose calls and results differ in number. It writes an error to the results of calls that
-// cannot be made in it, which are those that do not take, peek, record or return. An Engine calls it, and decides the others.
+// cannot be made in it, which are those that do not take, reserve ahead, peek, record or return. An Engine calls it, and decides
+// the others.
 func CheckEach(calls []Call, results []Result) error {
 	if problem := rule.CheckResults(len(calls), len(results)); problem != nil {
 		return requestError(opEach, problem)
@@ -232,9 +235,9 @@ func CheckEach(calls []Call, results []Result) error {
 	for i := range calls {
 		results[i] = Result{}
 		switch o := calls[i].Op; o {
-		case OpTake, OpPeek, OpRecord, OpReturn:
+		case OpTake, OpReserveAhead, OpPeek, OpRecord, OpReturn:
 		default:
-			results[i].Err = Unsupported(o, "is none of take, peek, record and return, so it needs a call of its own")
+			results[i].Err = Unsupported(o, "is none of take, reserve ahead, peek, record and return, so it needs a call of its own")
 		}
 	}
 	return nil

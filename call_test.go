@@ -13,7 +13,6 @@ import (
 	"unsafe"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/limittest"
 )
@@ -84,9 +83,6 @@ func TestAbilitiesAreFoundBelowFunctions(t *testing.T) {
 		}
 		if _, ok := weir.Find[weir.Holder](layertest.Put(keeper{memory}, layers)); !ok {
 			t.Errorf("below %d functions: no Holder", layers)
-		}
-		if _, ok := weir.Find[enginekit.LineKeeper](layertest.Put(memory, layers)); ok {
-			t.Errorf("below %d functions: a LineKeeper, and there is none", layers)
 		}
 	}
 	if _, ok := weir.Find[weir.Holder](nil); ok {

@@ -27,8 +27,8 @@ type Engine interface {
 	// Take admits the cost of all requests now, or none.
 	Take(ctx context.Context, requests ...Request) (Decision, error)
 
-	// Each makes each call on its own, in order, and writes the answer to calls[i] into results[i]. A call may take, peek,
-	// record or return. An invalid call affects only its own result. The returned error concerns all calls, for example slices
+	// Each makes each call on its own, in order, and writes the answer to calls[i] into results[i]. A call may take,
+	// reserve ahead, peek, record or return. An invalid call affects only its own result. The returned error concerns all calls, for example slices
 	// of different lengths; then nothing was decided.
 	Each(ctx context.Context, calls []Call, results []Result) error
 
@@ -59,6 +59,13 @@ type Engine interface {
 type Holder interface {
 	Hold(since time.Time, slots Call) (lost <-chan struct{}, release func())
 	Drop(slots Call)
+}
+
+// Listener is an optional ability of an Engine on which other processes release slots. Listen calls hear, which must not block,
+// when slots of a request may have come free, until stop is called; close of the engine calls it, too. hears reports whether such
+// signals reach this process now. A signal may be lost, or come without reason.
+type Listener interface {
+	Listen(slots Request, hear func()) (hears func() bool, stop func())
 }
 
 // Renewer is an optional ability of an Engine. Renew has the leases of slots begin now, which were taken with their Lease,

@@ -199,7 +199,7 @@ func (m *Memory) Each(ctx context.Context, calls []Call, results []Result) error
 	for i := range calls {
 		if results[i].Err == nil {
 			a, err := m.Do(context.Background(), calls[i])
-			results[i] = Result{Decision: a.Decision, Err: err}
+			results[i] = Result{a.Decision, a.Reservation, a.Taken, err}
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
@@ -20,7 +21,8 @@ type holding struct {
 	unsettled []Request     // what is left of each request, without a rule if that is nothing
 	turn      chan struct{} // full during a settlement
 	left      outcome
-	release   func() // ends the renewal of the slots
+	release   func()      // ends the renewal of the slots
+	repeats   atomic.Bool // a settlement that failed
 	// withdraw gives units of a booking back exactly, which a Record would not; nil if nothing is booked.
 	withdraw func(ctx context.Context, n int64) error
 }
@@ -129,6 +131,7 @@ func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
 	case <-ctx.Done():
 		return open, cannotDecide(opSettle, ctx.Err())
 	}
+	h.release() // a lease that somebody wants to end is never renewed
 	for h.left != settled {
 		c, rest := h.next(s)
 		if len(c.Requests) == 0 {
@@ -136,10 +139,13 @@ func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
 			break
 		}
 		if err := h.make(ctx, c); err != nil {
-			return h.failed(c, err)
+			left, err := h.failed(c, err)
+			if left == open && Unavailable(err) {
+				h.again(s)
+			}
+			return left, err
 		}
 		h.unsettled = rest
-		h.release() // the first call has ended every slot
 	}
 	return settled, nil
 }

@@ -74,8 +74,8 @@ func (e *engine) each(ctx context.Context, batch *weir.Batch) error {
 	}
 	for i := range calls {
 		if results[i].Err == nil {
-			a, err := e.answer(ctx, &calls[i])
-			results[i] = weir.Result{Decision: a.Decision, Err: err}
+			a, err := e.do(ctx, calls[i])
+			results[i] = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
 		}
 	}
 	return nil

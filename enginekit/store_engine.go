@@ -129,7 +129,15 @@ func (e *StoreEngine) do(ctx context.Context, c weir.Call) (weir.Answer, error) 
 	case weir.OpReserve:
 		return weir.Reserve(ctx, e, leased(c))
 	case weir.OpReserveAhead:
-		return e.reserveAhead(ctx, c)
+		a, err := e.newBooking(ctx, c)
+		if err != nil {
+			return weir.Answer{}, err
+		}
+		if _, err := e.answer(ctx, a, c); err != nil {
+			return weir.Answer{}, err
+		}
+		r := e.result(a)
+		return weir.Answer{Decision: r.Decision, Reservation: r.Reservation}, nil
 	case weir.OpEach:
 		return weir.Answer{}, e.each(ctx, c.Each)
 	case weir.OpTake, weir.OpTakeUpTo, weir.OpPeek, weir.OpRecord, weir.OpReturn, weir.OpReset:
@@ -208,74 +216,55 @@ func (e *StoreEngine) each(ctx context.Context, batch *weir.Batch) error {
 		if result.Err != nil {
 			continue
 		}
-		a, err := e.newCall(ctx, batch.Calls[i])
+		a, err := e.inEach(ctx, batch.Calls[i])
 		switch {
 		case err != nil:
 			result.Err = err
 		case a.call.stateless():
-			result.Decision = a.decide(0)
+			*result = e.result(a)
 		default:
 			asks[i], entering = a, append(entering, a)
 		}
 	}
 	e.enter(entering...)
 	for i, a := range asks {
-		if a != nil {
-			if err := e.wait(ctx, a); err != nil {
-				batch.Results[i].Err = err
-			} else {
-				batch.Results[i].Decision = a.answer
-			}
+		if a == nil {
+			continue
+		}
+		if err := e.wait(ctx, a); err != nil {
+			batch.Results[i].Err = err
+		} else {
+			batch.Results[i] = e.result(a)
 		}
 	}
 	return nil
 }
 
-// reserveAhead books a request for the earliest instant at which it is admitted.
-func (e *StoreEngine) reserveAhead(ctx context.Context, c weir.Call) (weir.Answer, error) {
-	if err := weir.CheckAhead(c); err != nil {
-		return weir.Answer{}, err
+// inEach returns the question of a call of a batch.
+func (e *StoreEngine) inEach(ctx context.Context, c weir.Call) (*question, error) {
+	if c.Op == weir.OpReserveAhead {
+		return e.newBooking(ctx, c)
 	}
-	take := c
-	take.Op = weir.OpTake
-	a, booked, err := e.newBooking(ctx, take, c.Longest)
-	if err != nil {
-		return weir.Answer{}, err
-	}
-	answer, err := e.answer(ctx, a, take)
-	if err != nil {
-		return weir.Answer{}, err
-	}
-	d := answer.Decision
-	c.Taken = []int64{booked[0].Due}
-	withdraw := func(ctx context.Context, n int64) error { return e.withdraw(ctx, take, booked, n) }
-	return weir.Answer{Decision: d, Reservation: weir.Granted(e, time.Time{}, d, withdraw, c)}, nil
-}
-
-// plain returns a state without its entries, which change in place.
-func plain(s algorithm.State) algorithm.State {
-	if s.Log != nil {
-		return algorithm.State{}
-	}
-	return s
-}
-
-// withdraw gives n units of a booking back.
-func (e *StoreEngine) withdraw(ctx context.Context, c weir.Call, booked []algorithm.Booked, n int64) error {
 	a, err := e.newCall(ctx, c)
-	if err != nil {
-		return err
+	if err == nil {
+		a.requests = c.Requests
 	}
-	a.verb = weir.OpReturn
-	a.decide = func(now int64) weir.Decision {
-		return a.call.change(func(parts []algorithm.Part) algorithm.Answer {
-			for i := range parts {
-				p := &parts[i]
-				p.State, p.Changed = algorithm.Withdraw(p.Algorithm, p.State, &booked[i], now, n), true
-			}
-			return algorithm.Answer{}
-		})
+	return a, err
+}
+
+// result returns the answer to a question that was decided.
+func (e *StoreEngine) result(a *question) weir.Result {
+	if a.call.stateless() {
+		a.answer = a.decide(0)
 	}
-	_, err = e.answer(ctx, a, c)
-	return err
+	if b := a.booking; b != nil {
+		taken := b.call
+		taken.Taken = []int64{b.booked[0].Due}
+		return weir.Result{Decision: a.answer, Reservation: weir.Granted(e, time.Time{}, a.answer, b.withdraw, taken)}
+	}
+	r := weir.Result{Decision: a.answer}
+	if a.call.Op == weir.OpTake && a.answer.Allowed {
+		r.Taken = a.call.taken(a.requests)
+	}
+	return r
 }

@@ -22,7 +22,9 @@ type question struct {
 	together func(now int64) // decides all parts of a question that has several, in place of decide
 	from     int             // where the parts of the call begin in those of that question
 	identity string          // the name of the answer among the states of the first row; "" without an identity
+	requests []weir.Request  // of the call, not merged; only in a batch
 	instant  int64           // of the decision
+	booking  *booking        // of an OpReserveAhead; otherwise nil
 
 	answer weir.Decision
 	err    error

@@ -206,7 +206,7 @@ func (g *Guarded) answered(call weir.Call, a weir.Answer, err error) (weir.Answe
 		for i := range call.Each.Results {
 			if r := &call.Each.Results[i]; !ofRequest(r.Err) {
 				a, err := g.failed(call.Each.Calls[i], r.Err)
-				*r = weir.Result{Decision: a.Decision, Err: err}
+				*r = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
 			}
 		}
 	case !ofRequest(err):
@@ -224,7 +224,7 @@ func (g *Guarded) failed(call weir.Call, err error) (weir.Answer, error) {
 		for i, c := range call.Each.Calls {
 			if r := &call.Each.Results[i]; r.Err == nil {
 				a, err := g.failed(c, err)
-				*r = weir.Result{Decision: a.Decision, Err: err}
+				*r = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
 			}
 		}
 		return weir.Answer{}, nil

@@ -116,7 +116,10 @@ func (g *Guarded) undo(b *beside) {
 		g.undoTake(ctx, b.call, b.answer, age)
 	case weir.OpEach:
 		for i, c := range b.call.Each.Calls {
-			if r := b.call.Each.Results[i]; c.Op == weir.OpTake && r.Err == nil {
+			switch r := b.call.Each.Results[i]; {
+			case r.Reservation != nil:
+				_ = r.Reservation.Cancel(ctx)
+			case c.Op == weir.OpTake && r.Err == nil:
 				g.undoTake(ctx, c, weir.Answer{Decision: r.Decision}, age)
 			}
 		}

@@ -157,7 +157,7 @@ func (g *Guarded) insteadEach(batch *weir.Batch, counted weir.Counted, cause err
 	for i, c := range batch.Calls {
 		if r := &batch.Results[i]; r.Err == nil {
 			a, err := g.instead(c, counted, cause)
-			*r = weir.Result{Decision: a.Decision, Err: err}
+			*r = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
 		}
 	}
 	return nil

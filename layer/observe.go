@@ -85,7 +85,7 @@ func (o *observer) around(ctx context.Context, call weir.Call, next weir.Next) (
 	began := time.Now()
 	a, err := next(ctx, call)
 	switch {
-	case call.Op == weir.OpReset || call.Op == weir.OpReturn || errors.Is(err, weir.ErrRequest):
+	case call.Op == weir.OpReset || call.Op == weir.OpReturn || errors.Is(err, weir.ErrRequest) || keepsWaiting(&call, a.Decision, err):
 	case call.Op == weir.OpEach && call.Each != nil:
 		took := time.Since(began)
 		for i, c := range call.Each.Calls {
@@ -93,7 +93,7 @@ func (o *observer) around(ctx context.Context, call weir.Call, next weir.Next) (
 			if r.Err == nil {
 				r.Err = err
 			}
-			if c.Op != weir.OpReturn && !errors.Is(r.Err, weir.ErrRequest) {
+			if c.Op != weir.OpReturn && !errors.Is(r.Err, weir.ErrRequest) && !keepsWaiting(&c, r.Decision, r.Err) {
 				o.observe(ctx, observed(Observation{Op: c.Op, Decision: r.Decision, Err: r.Err, Began: began, Took: took}, c.Requests, 1))
 			}
 		}
@@ -101,6 +101,11 @@ func (o *observer) around(ctx context.Context, call weir.Call, next weir.Next) (
 		o.observe(ctx, Observed(call, a, err, began))
 	}
 	return a, err
+}
+
+// keepsWaiting reports whether a caller that waits was refused, and asks again: see [weir.Call.Waits].
+func keepsWaiting(c *weir.Call, d weir.Decision, err error) bool {
+	return c.Waits && err == nil && !d.Allowed
 }
 
 // Observed returns the observation of a call that began at an instant. It is for fronts, which observe a request once although

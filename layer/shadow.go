@@ -112,10 +112,10 @@ func (s *Shadowed) around(ctx context.Context, call weir.Call, next weir.Next) (
 	}
 	a, err := next(ctx, call)
 	switch {
-	case err != nil:
+	case err != nil || keepsWaiting(&call, a.Decision, err):
 	case call.Op == weir.OpEach && call.Each != nil:
 		for i, c := range call.Each.Calls {
-			if r := &call.Each.Results[i]; r.Err == nil {
+			if r := &call.Each.Results[i]; r.Err == nil && !keepsWaiting(&c, r.Decision, nil) {
 				s.aside(c, weir.Answer{Decision: r.Decision})
 			}
 		}
@@ -132,7 +132,7 @@ func (s *Shadowed) dryRun(call weir.Call) (weir.Answer, error) {
 		for i, c := range call.Each.Calls {
 			if r := &call.Each.Results[i]; err == nil && r.Err == nil {
 				a, err := s.dryRun(c)
-				*r = weir.Result{Decision: a.Decision, Err: err}
+				*r = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
 			}
 		}
 		return weir.Answer{}, err

@@ -2,6 +2,7 @@ package pace
 
 import (
 	"context"
+	"time"
 
 	"github.com/weirflow/weir"
 )
@@ -11,37 +12,38 @@ import (
 type Acquired struct {
 	*weir.Reservation
 	queue *Queue
-	keys  []string
+	keys  []string // by name
+	since time.Time
 }
 
 // Done reports that the work was done: slots come back, other units stay spent.
 func (a *Acquired) Done(ctx context.Context) error {
-	return a.queue.settle(a.keys, func() error { return a.Reservation.Done(ctx) })
+	return a.queue.settle(a, func() error { return a.Reservation.Done(ctx) })
 }
 
 // Cancel reports that the work was not done, and gives everything back.
 func (a *Acquired) Cancel(ctx context.Context) error {
-	return a.queue.settle(a.keys, func() error { return a.Reservation.Cancel(ctx) })
+	return a.queue.settle(a, func() error { return a.Reservation.Cancel(ctx) })
 }
 
 // Settle reports the true cost of the work, and releases every slot.
 func (a *Acquired) Settle(ctx context.Context, actual ...int64) error {
-	return a.queue.settle(a.keys, func() error { return a.Reservation.Settle(ctx, actual...) })
+	return a.queue.settle(a, func() error { return a.Reservation.Settle(ctx, actual...) })
 }
 
 // settle settles and lets the next callers for the keys go. On the memory engine, which does not block, both are one
 // step: otherwise the units of two settlements would come back before a waiting caller can use those of the first, and
 // what is then above the capacity would be lost.
-func (q *Queue) settle(keys []string, settle func() error) error {
+func (q *Queue) settle(a *Acquired, settle func() error) error {
 	if q.exact == nil {
 		err := settle()
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.ask.returned(keys)
+		q.ask.returned(a.keys, time.Since(a.since))
 		return err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	defer q.exact.returned(keys)
+	defer q.exact.returned(a.keys)
 	return settle()
 }

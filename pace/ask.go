@@ -1,132 +1,262 @@
 package pace
 
 import (
-	"slices"
+	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/internal/fair"
 )
 
-// asking is the strategy for every engine but the memory engine. The callers that ask for the same keys are a group. Its
-// first caller asks, for itself and those behind it. After a refusal by a rate the group sleeps until the instant that the
-// engine names. After a refusal by slots it stands for them (ask_slots.go) until some may be free.
+// asking is the strategy that asks the engine when it may admit a caller. It serves every engine but the memory engine, and
+// every request.
 //
-// Callers do not call the engine themselves: a flight does (ask_flight.go). So a caller can leave at any time, and an
-// engine that hangs, panics or answers nonsense harms nobody but the callers of the flight.
+// The callers that ask for the same keys are a group. Its first caller asks, and others with it if the engine has said that
+// there are units for them. A refusal puts its key to sleep until the instant that the engine names, and all groups that need
+// the key with it: then only the oldest of them asks (ask_key.go). Groups whose next caller may ask are ready, by its arrival.
+// The others are parked at a key that keeps them from asking.
+//
+// Callers do not call the engine themselves: a trip does (ask_trip.go). So a caller can leave at any time, and an engine that
+// hangs, panics or answers nonsense harms nobody but the callers of the trip.
 type asking struct {
-	queue   *Queue
-	lines   enginekit.Lines     // of the engine; nil if it keeps none
-	due     []*slotKey          // whose time to ask has come
-	groups  map[string]*group   // by keys
-	slots   map[string]*slotKey // that groups stand for, by key
-	tokens  map[uint64]*slotKey // the same
-	stayers map[*group]bool     // whose first caller stays: see enginekit.LineCaller
-	joint   map[string]int      // groups that ask for several keys, by each of them
-	agenda  *agenda
-	last    uint64 // token
+	queue  *Queue
+	groups map[string]*group    // by keys and their limits
+	keys   map[string]*askKey   // by key and its limits
+	names  map[string][]*askKey // the same, by key
+	ready  fair.Heap[*group]
+	agenda *agenda
+	trip   *trip // that pump fills
 }
 
-// inLine ends the names of groups and keys whose callers stand in the lines of the engine.
-const inLine = "\x00in line"
-
 func newAsking(q *Queue) *asking {
-	a := &asking{queue: q, stayers: map[*group]bool{}, groups: map[string]*group{}, slots: map[string]*slotKey{}, tokens: map[uint64]*slotKey{}, joint: map[string]int{}}
-	a.agenda = newAgenda(&q.mu, a.askDue)
+	a := &asking{queue: q, groups: map[string]*group{}, keys: map[string]*askKey{}, names: map[string][]*askKey{}, ready: newGroups()}
+	a.agenda = newAgenda(&q.mu, a.pump)
 	return a
 }
 
-// join adds c to the group of its keys. The first of a group asks at once.
+// newGroups returns an empty heap of groups, by the arrival of their next callers. A group is in one heap at most.
+func newGroups() fair.Heap[*group] {
+	return fair.NewHeap(func(a, b *group) bool { return a.next().Arrival < b.next().Arrival }, func(g *group) *int { return &g.place })
+}
+
+// join adds c to the group of its keys. The first of a group asks at once, unless a key sleeps.
 func (a *asking) join(c *caller) error {
+	if err := c.reservable(); err != nil {
+		return err
+	}
 	name := keysOf(c.requests)
-	lane, lined := 0, false
-	if a.lines != nil && a.competes(c) {
-		var err error
-		if lane, lined, err = a.keeps(c.requests); err != nil {
-			return err
-		}
-	}
-	if lined {
-		name += inLine
-		c.lease = weir.NewLease()
-	}
 	g := a.groups[name]
 	if g != nil {
 		if err := g.tooLate(c); err != nil {
 			return err
 		}
 	}
-	if err := a.queue.enter(); err != nil {
+	if err := a.queue.enter(c); err != nil {
 		return err
 	}
 	if g == nil {
-		g = a.newGroup(name, lined, lane, c.requests)
+		g = a.newGroup(name, c.requests)
+		a.queue.askInstead(g.keys)
 	}
 	before := g.next()
-	g.add(c)
-	if g.flight == nil && g.next() == c {
-		a.newFirst(g, before)
+	c.group = g
+	c.enter(&g.callers)
+	if g.next() != before {
+		g.refile()
+	}
+	a.pump()
+	return nil
+}
+
+// asks reports whether callers ask for a key. Then a caller of that key alone does not book, but asks among them.
+func (a *asking) asks(name string) bool { return len(a.names[name]) > 0 }
+
+// leave removes c. During a trip its place stays until the answer.
+func (a *asking) leave(c *caller) {
+	if c.trip != nil {
+		c.left = true
+		c.trip.left()
+		return
+	}
+	g := c.group
+	first := g.next() == c
+	if first {
+		g.unfile()
+	}
+	g.callers.Remove(&c.Node)
+	switch {
+	case g.callers.Len() == 0:
+		g.end()
+	case first:
+		g.refile()
+	}
+	a.pump()
+}
+
+// returned notes that units of keys came back in this process.
+func (a *asking) returned(names []string, held time.Duration) {
+	for _, name := range names {
+		for _, k := range a.names[name] {
+			k.cameBack(held)
+		}
+	}
+	a.pump()
+}
+
+// pump sends the callers that may ask, the oldest first.
+func (a *asking) pump() {
+	now := time.Now()
+	for a.ready.Len() > 0 {
+		if a.trip == nil {
+			a.trip = newTrip(a)
+		}
+		g := a.ready.Pop()
+		g.in = nil
+		if a.queue.changes(g.next()) {
+			a.move(g)
+			continue
+		}
+		if k := g.keptBy(now); k != nil {
+			k.park(g, now)
+		} else if a.trip.take(g); g.next() != nil {
+			g.file(&a.ready)
+		}
+		if len(a.trip.callers) == mostTogether {
+			a.send()
+		}
+		g.advance(now)
+	}
+	a.send()
+}
+
+// mostTogether bounds the callers of a trip or a booking.
+const mostTogether = 128
+
+func (a *asking) send() {
+	if t := a.trip; t != nil {
+		a.trip = nil
+		t.send()
+	}
+}
+
+// move lets the next caller of a group join anew, because its rules have changed.
+func (a *asking) move(g *group) {
+	c := g.next()
+	g.callers.Remove(&c.Node)
+	if g.callers.Len() == 0 {
+		g.end()
+	} else {
+		g.refile()
+	}
+	a.queue.rejoin(c)
+}
+
+// group is the callers that ask for the same keys under the same limits, in order. The first ones may be on a trip.
+type group struct {
+	asking  *asking
+	name    string
+	keys    []*askKey
+	callers fair.Queue[*caller]
+	flying  int     // callers on a trip
+	last    *caller // the last of them
+
+	in    *fair.Heap[*group] // nil if it is in none
+	place int
+}
+
+func (a *asking) newGroup(name string, requests []weir.Request) *group {
+	g := &group{asking: a, name: name, place: -1}
+	for _, key := range keysIn(requests) {
+		k := a.keys[key]
+		if k == nil {
+			k = a.newKey(key, onKey(requests, key))
+		}
+		k.groups++
+		g.keys = append(g.keys, k)
+	}
+	a.groups[name] = g
+	return g
+}
+
+// next returns the first caller that may be asked for besides those on a trip, or nil. Of several flows one caller travels at
+// a time, because the order of those behind depends on the answer. Otherwise those with equal requests travel together, so
+// that an answer to one is as good for another.
+func (g *group) next() *caller {
+	switch {
+	case g.flying == 0:
+		return g.callers.First()
+	case !g.callers.Single():
+		return nil
+	}
+	if c := g.last.Next(); c != nil && c.alike(g.last) {
+		return c
 	}
 	return nil
 }
 
-// competes reports whether callers of other processes have to know of c: it acquires slots, or asks for a rate that others
-// book.
-func (a *asking) competes(c *caller) bool {
-	slots, rates := false, false
-	for i := range c.requests {
-		r := &c.requests[i]
-		slots = slots || asksForSlots(r)
-		rates = rates || r.Rule.Bookable() && !r.Rule.Delays()
-	}
-	return slots && c.acquires || !slots && rates
+// file puts the group, which is in no heap, into one.
+func (g *group) file(in *fair.Heap[*group]) {
+	g.in = in
+	in.Put(g)
 }
 
-// asks reports whether callers ask for a key, of a flow or for other keys, too. Then a caller of that key alone does not book,
-// but asks among them, so that those of the same keys go in order.
-func (a *asking) asks(key string) bool {
-	return len(a.groups) > 0 && (a.joint[key] > 0 || a.groups[key] != nil || a.groups[key+inLine] != nil)
-}
-
-// newFirst looks whether a group whose first caller has changed goes earlier.
-func (a *asking) newFirst(g *group, before *caller) {
-	switch {
-	case before == nil:
-		a.arrive(g)
-	case slices.Equal(g.next().requests, before.requests) && !g.lined:
-	case g.sleeps():
-		g.refusals = 0
-		a.arrive(g)
-	default:
-		g.newFirst()
+// unfile takes the group out of its heap, before its next caller changes.
+func (g *group) unfile() {
+	if g.in != nil {
+		g.in.Remove(g)
+		g.in = nil
 	}
 }
 
-// leave removes c. During a flight its place stays until the answer.
-func (a *asking) leave(c *caller) {
-	g := c.group
-	if c.flight != nil {
-		c.left = true
-		c.flight.left()
-		return
+// refile has the group looked at, because its next caller has changed or its keys have.
+func (g *group) refile() {
+	g.unfile()
+	if g.next() != nil {
+		g.file(&g.asking.ready)
 	}
-	first := g.next() == c
-	g.remove(c)
-	switch {
-	case g.callers.Len() == 0:
-		a.end(g)
-	case first && g.flight == nil:
-		a.newFirst(g, c)
+	g.advance(time.Now())
+}
+
+// advance has other groups looked at that the group may have kept from asking.
+func (g *group) advance(now time.Time) {
+	for _, k := range g.keys {
+		k.advance(now)
 	}
 }
 
-// returned notes that slots came back. An engine whose signals reach the queue tells it itself.
-func (a *asking) returned(keys []string) {
-	for _, key := range keys {
-		for _, lined := range []bool{false, true} {
-			if k := a.slots[slotName(key, lined)]; k != nil && !k.hears {
-				k.told = max(k.told, 1)
-				k.pump()
+// keptBy returns a key that keeps the next caller from asking now, or nil.
+func (g *group) keptBy(now time.Time) *askKey {
+	for _, k := range g.keys {
+		if k.keeps(g, now) {
+			return k
+		}
+	}
+	return nil
+}
+
+// tooLate refuses a newcomer whose deadline is before the instant at which a rate may admit the first caller, behind which it
+// goes.
+func (g *group) tooLate(c *caller) error {
+	if g.callers.Len() == 0 || g.callers.First().flow != c.flow {
+		return nil
+	}
+	for _, k := range g.keys {
+		if !k.slots() && k.sleeps(k.costOf(c), time.Now()) {
+			if err := c.tooLate(time.Until(k.told)); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
+}
+
+// end forgets a group without callers.
+func (g *group) end() {
+	g.unfile()
+	delete(g.asking.groups, g.name)
+	for _, k := range g.keys {
+		if k.groups--; k.groups == 0 {
+			k.end()
+		}
+	}
+	g.advance(time.Now())
 }

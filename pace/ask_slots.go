@@ -1,303 +1,143 @@
 package pace
 
 import (
-	"math"
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
-	"github.com/weirflow/weir/internal/fair"
 )
 
-// slotKey is the slots of one key, for which groups stand in order of arrival. Only one flight at a time asks for them.
-//
-// In the lines of an engine the queue has one entry for the key, which says how long its oldest caller has waited and how
-// many units all of them want. A signal, or the answer to a flight, tells how many units are free for them. Nothing
-// depends on a signal: the key asks for its first caller again within 400 ms, or 50 ms if it hears no signals.
-type slotKey struct {
-	asking *asking
-	name   string // in asking.slots
-	key    string
-	lined  bool
-	slots  weir.Request // with any cost
-	lane   int          // of the engine
-	token  uint64
-	uses   int // groups that ask for it
+// sense is when a queue asks for slots of a key that other processes hold and want, too. Slots come free at a release, of
+// which the engine may signal, or at the end of a lease, which a refusal tells. All processes learn of both at once, so each
+// asks after a random part of its spread. The spread doubles with each question after such news that is refused, and halves
+// with each grant: so few of many processes ask for one slot. Nothing depends on a signal.
+type sense struct {
+	key    *askKey
+	spread time.Duration
+	held   time.Duration // how long the process holds slots, on average; 0 if that is not known
+	streak time.Time     // since when the process has been granted slots without a refusal; zero for none
+	polls  int           // questions without news that were refused, one after the other, and told the same end
+	told   time.Time     // that end
+	news   bool          // the next or present question follows news
+	during bool          // a signal came during the question
 
-	standing fair.Heap[*use] // by the arrival of their next callers
-	want     int64           // the units of all callers that stand and are not in flight
-	busy     int             // flights
-
-	told    int64 // units that are free for these callers; 0 if that is not known
-	minAge  time.Duration
-	during  enginekit.LineSignal // what a signal told during a flight
-	dry     int                  // callers of the last flight that a rate refused
-	more    int                  // callers to ask for at least: see pick
-	idle    bool                 // it asked for lack of news the last time
-	polls   bool                 // it was passed over, so it does not rely on signals until it hears one
-	hears   bool                 // signals reached the process when it asked the last time, and the line knows that
-	inside  bool                 // the line has an entry of the queue
-	stood   bool                 // an answer of this flight said so
-	served  bool                 // a caller of this flight goes
-	vain    int                  // flights in a row whose answer named units and admitted nobody, for want of units
-	changed bool                 // the line does not know the first caller
-
-	lastAsk  time.Time
-	look     time.Time // when to ask again, by the last answer; zero if it named no time
-	refusals int       // of an engine without lines
-	wake     appointment
+	own      int       // releases of this process whose signals are to come
+	ownUntil time.Time // later they are lost
+	hears    func() bool
+	stop     func()
 }
 
-// The times after which a key asks again without news.
 const (
-	heartbeat = 400 * time.Millisecond
-	poll      = 50 * time.Millisecond
-	soon      = 20 * time.Millisecond
+	slotsTogether = 4 // callers that ask after news, at most
+
+	leastSpread = 10 * time.Millisecond
+	mostSpread  = 250 * time.Millisecond
+	heartbeat   = 250 * time.Millisecond // doubles to a second without news
+
+	// After so long a streak a process leaves the slots that it releases to others for a pause.
+	longStreak, streakPause = 50 * time.Millisecond, 10 * time.Millisecond
+	// Without signals, others ask every so often, and it leaves them time for it.
+	deafPoll              = 50 * time.Millisecond
+	deafStreak, deafPause = 250 * time.Millisecond, 60 * time.Millisecond
+	ownSignal             = 100 * time.Millisecond
 )
 
-// mostVain bounds the flights in a row for units that an engine names and then refuses. After them the key polls.
-const mostVain = 8
-
-func slotName(key string, lined bool) string {
-	if lined {
-		return key + inLine
+func newSense(k *askKey) *sense {
+	s := &sense{key: k, hears: func() bool { return false }, stop: func() {}}
+	s.spread = s.least()
+	if engine, ok := weir.Find[weir.Listener](k.asking.queue.engine); ok {
+		_ = guarded(func() error { s.hears, s.stop = engine.Listen(k.request, s.hear); return nil })
 	}
-	return key
+	return s
 }
 
-// slotKey returns the key of that name.
-func (a *asking) slotKey(key string, lined bool, lane int, slots weir.Request) *slotKey {
-	name := slotName(key, lined)
-	k := a.slots[name]
-	if k == nil {
-		a.last++
-		k = &slotKey{asking: a, name: name, key: key, lined: lined, lane: lane, slots: slots, token: a.last}
-		k.wake = newAppointment(func() { a.due = append(a.due, k) })
-		k.standing = fair.NewHeap(
-			func(a, b *use) bool { return a.group.next().Arrival < b.group.next().Arrival },
-			func(u *use) *int { return &u.place })
-		a.slots[name], a.tokens[k.token] = k, k
-	}
-	return k
+// end ends the signals. It is called with the lock, and the engine may be about to call hear.
+func (s *sense) end() { _ = guarded(func() error { s.stop(); return nil }) }
+
+// reached reports whether signals reach the process.
+func (s *sense) reached() (reached bool) {
+	_ = guarded(func() error { reached = s.hears(); return nil })
+	return reached
 }
 
-func (k *slotKey) costOf(c *caller) int64 { return onKey(c.requests, k.key).Cost }
-
-// taken reports whether callers of the queue ask or stand for the slots.
-func (k *slotKey) taken() bool { return k.busy > 0 || k.standing.Len() > 0 }
-
-// oldest returns the arrival of the first caller.
-func (k *slotKey) oldest() uint64 {
-	if k.standing.Len() == 0 {
-		return math.MaxUint64
+// least returns the smallest spread: a quarter of the time for which slots are held, at most 10 ms.
+func (s *sense) least() time.Duration {
+	if s.held == 0 {
+		return leastSpread
 	}
-	return k.standing.First().group.next().Arrival
+	return min(leastSpread, s.held/4)
 }
 
-// rest describes the callers that stand and are not in flight.
-func (k *slotKey) rest() enginekit.LineKey {
-	r := enginekit.LineKey{Slots: k.slots, Token: k.token}
-	if k.standing.Len() > 0 {
-		c := k.standing.First().group.next()
-		r.Slots.Cost, r.Since, r.Want = k.costOf(c), c.since, k.want
-	}
-	var oldest *caller
-	for g := range k.asking.stayers {
-		for _, u := range g.uses {
-			if c := g.next(); u.key == k && !u.stands && g.stands() && c != nil && (oldest == nil || c.Arrival < oldest.Arrival) {
-				oldest = c
-				r.Keep.Lease, r.Keep.Since, r.Keep.Units = c.lease, c.since, k.costOf(c)
-			}
-		}
-	}
-	return r
-}
-
-// pump asks if there is a reason to, and otherwise plans when to ask.
-func (k *slotKey) pump() {
-	switch {
-	case k.busy > 0:
-	case k.standing.Len() == 0 && k.inside:
-		k.asking.newFlight(k, true).send()
-	case k.standing.Len() == 0:
-		k.asking.agenda.Remove(&k.wake)
-		if k.uses == 0 {
-			delete(k.asking.slots, k.name)
-			delete(k.asking.tokens, k.token)
-		}
-	case k.told > 0 && k.vain < mostVain:
-		k.pick()
-	default:
-		k.asking.agenda.plan(&k.wake, k.due())
-	}
-}
-
-// pick asks for the callers that the units are for, the oldest first, and one at least. Where rates refused callers, it asks
-// for twice as many the next time, so that a row of them costs few calls.
-func (k *slotKey) pick() {
-	k.idle = false
-	f := k.asking.newFlight(k, k.lined)
-	now := time.Now()
-	for sum := int64(0); k.standing.Len() > 0 && len(f.callers) < enginekit.MaxLineCallers; {
-		g := k.standing.First().group
-		c := g.next()
-		n := k.costOf(c)
-		enough := !k.lined || sum+n > k.told && len(f.callers) >= k.more
-		if len(f.callers) > 0 && (enough || now.Sub(c.since) < k.minAge) {
-			break
-		}
-		f.take(g)
-		sum += n
-	}
-	f.send()
-}
-
-// due returns when to ask again without news.
-func (k *slotKey) due() time.Time {
-	if !k.lined {
-		at := k.lastAsk.Add(backOff(max(k.refusals, 1)))
-		if !k.look.IsZero() && k.look.Before(at) {
-			return k.look
-		}
-		return at
-	}
-	every := heartbeat
-	if k.polls || !k.hears || k.vain >= mostVain {
-		every = poll
-	}
-	at, grid := k.lastAsk.Add(every), every/2
-	if k.idle {
-		grid = every
-	}
-	at = at.Add(-time.Duration(at.UnixNano() % int64(grid))) // so that keys ask together
-	next := k.lastAsk.Add(shortestPause)
-	switch {
-	case !k.inside || k.more > 0: // a rate refused those in front, and those behind may go
-		return next
-	case k.changed:
-		at = earliest(at, k.lastAsk.Add(soon))
-	}
-	if !k.look.IsZero() {
-		at = earliest(at, k.look)
-	}
-	if at.Before(next) {
-		return next
-	}
-	return at
-}
-
-func earliest(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// askDue asks for the first callers of the keys whose time has come, those of one lane in one flight.
-func (a *asking) askDue() {
-	flights := map[int]*flight{}
-	for _, k := range a.due {
-		switch {
-		case k.busy > 0 || k.standing.Len() == 0:
-		case !k.lined:
-			k.told = 1
-			k.pump()
-		default:
-			f := flights[k.lane]
-			if f == nil || len(f.callers) == enginekit.MaxLineCallers {
-				f.send()
-				f = a.newFlight(nil, true)
-				flights[k.lane] = f
-			}
-			k.idle = true
-			for range max(k.more, 1) {
-				if k.standing.Len() > 0 && len(f.callers) < enginekit.MaxLineCallers {
-					f.take(k.standing.First().group)
-				}
-			}
-		}
-	}
-	a.due = nil
-	for _, f := range flights {
-		f.send()
-	}
-}
-
-// learn notes what an answer tells. What came during the flight counts if the last answer tells nothing.
-func (k *slotKey) learn(news enginekit.LineNews) {
-	k.polls = k.polls || news.Passed
-	if k.busy > 0 { // another flight tells of the key, too
-		if news.Units > 0 {
-			k.during = enginekit.LineSignal{Units: news.Units, MinAge: news.MinAge}
-		}
-		return
-	}
-	k.told, k.minAge = news.Units, news.MinAge
-	if k.told == 0 {
-		k.told, k.minAge = k.during.Units, k.during.MinAge
-	}
-	k.during = enginekit.LineSignal{}
-	k.look = time.Time{}
-	if news.Look > 0 {
-		k.look = time.Now().Add(news.Look)
-	}
-	k.more, k.dry = min(2*k.dry, enginekit.MaxLineCallers), 0
-	if k.told > 0 && k.stood && !k.served {
-		k.vain++
-	} else {
-		k.vain = 0
-	}
-	k.stood, k.served = false, false
-}
-
-// hear asks for the callers that a signal is for. It is called on a goroutine of the engine.
-func (a *asking) hear(signal enginekit.LineSignal) {
+// hear takes in a signal. The engine calls it.
+func (s *sense) hear() {
+	a := s.key.asking
 	a.queue.mu.Lock()
 	defer a.queue.mu.Unlock()
-	if signal.Err != nil {
-		a.queue.fail(signal.Err)
+	if s.own > 0 && time.Now().Before(s.ownUntil) {
+		s.own--
 		return
 	}
-	k := a.tokens[signal.Token]
-	if k == nil {
-		return
-	}
-	k.polls = false
-	signal.Units = max(signal.Units, 1)
-	if k.busy > 0 {
-		k.during = signal
-		return
-	}
-	k.told, k.minAge = signal.Units, signal.MinAge
-	k.pump()
+	s.own = 0
+	s.signalled(time.Now().Add(part(s.spread, s.key.waited())))
 }
 
-// standFor has the group stand for the slots that refused its first caller.
-func (g *group) standFor(refusal *enginekit.LineCaller) {
-	keys := map[string]bool{}
-	for _, i := range refusal.Stands {
-		keys[keyOf(&refusal.Requests[i])] = true
-	}
-	g.stand(func(u *use) bool { return keys[u.key.key] })
-	if !g.stands() { // nonsense
-		g.sleep(longestPause)
-	}
-	for _, u := range g.uses {
-		if u.stands && !g.lined {
-			u.key.refusals++
-			u.key.look = time.Now().Add(min(refusal.Decision.RetryAfter, longestPause))
-		}
+// signalled has the key asked for at an instant, because slots may have come free.
+func (s *sense) signalled(at time.Time) {
+	k := s.key
+	switch {
+	case k.groups == 0:
+	case k.trip != nil:
+		s.during = true
+	case k.slots() && time.Now().Before(k.until):
+		s.news = true
+		k.wakeAt(at)
 	}
 }
 
-// wakeKeys has a group ask again whose callers went or were not decided: its keys may have more units.
-func (g *group) wakeKeys() {
-	for _, u := range g.uses {
-		if !g.lined {
-			u.key.told, u.key.refusals = 1, 0
+// released takes in that this process released slots that it held for a time.
+func (s *sense) released(held time.Duration) {
+	now, streak, pause := time.Now(), longStreak, streakPause
+	if s.held += (held - s.held) / 8; s.reached() {
+		s.own, s.ownUntil = s.own+1, now.Add(ownSignal)
+	} else {
+		streak, pause = deafStreak, deafPause
+	}
+	if !s.streak.IsZero() && now.Sub(s.streak) >= streak {
+		s.streak = now.Add(pause + part(s.spread, s.key.waited()))
+	}
+	s.signalled(latest(now, s.streak)) // the streak begins after the pause
+	s.key.advance(now)
+}
+
+// landed plans when to ask again after a trip that was refused slots, or took the last ones.
+func (s *sense) landed(now time.Time, oldest time.Duration) {
+	k := s.key
+	if k.won {
+		s.spread, s.polls = max(s.spread/2, s.least()), 0
+		if s.streak.IsZero() {
+			s.streak = now
 		}
+	} else {
+		s.streak = time.Time{}
+		if s.news || !now.Before(s.told) {
+			s.spread = min(2*s.spread, mostSpread)
+		}
+		if s.polls++; k.told.Sub(s.told).Abs() > shortestPause { // others hold the slots now
+			s.polls = 0
+		}
+		s.told = k.told
 	}
-	if len(g.uses) > 0 && !g.stands() {
-		g.stand(func(u *use) bool { return g.lined || u == g.uses[0] })
+	if !k.lost {
+		k.cost, k.refusedBy, k.told = 1, bySlots, now.Add(24*time.Hour)
 	}
+	every := deafPoll
+	if s.reached() {
+		every = heartbeat
+	}
+	every = min(every<<min(s.polls, 5), longestPause)
+	k.until = earliest(poll(now.Add(every)), k.told.Add(part(s.spread, oldest)))
+	if s.news = s.during; s.during {
+		s.during = false
+		k.until = earliest(k.until, now.Add(part(s.spread, oldest)))
+	}
+	k.until = latest(k.until, now.Add(shortestPause))
 }

@@ -1,8 +1,8 @@
 package pace
 
 import (
-	"container/list"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -12,8 +12,8 @@ import (
 // caller is a waiting caller. The lock of the queue guards it.
 type caller struct {
 	ctx      context.Context
+	asked    []weir.Request // before QueueOptions.Resolve
 	requests []weir.Request
-	lease    uint64 // in line: holds its slots
 	acquires bool
 	flow     string
 	weight   int64
@@ -29,20 +29,27 @@ type caller struct {
 	reservation *weir.Reservation
 	err         error
 
-	fair.Node[*caller]               // its place among the callers that ask for the same
-	element            *list.Element // or among those for which the queue books
+	fair.Node[*caller]      // its place among the callers that ask for the same
+	entered            bool // it counts as waiting
 
-	group  *group // for the strategies that ask
-	flight *flight
-	left   bool // during a flight
-	// again counts answers in which the slots for which it stood admitted it and another limit refused it.
-	again int
+	group   *group // for asking
+	trip    *trip
+	left    bool      // during a trip
+	refused time.Time // when a key began to refuse it; zero if none does
 
 	line   *exactLine // for exact
 	served bool       // its flow is charged
 
-	costLine *costLine // for booking
+	booked *bookedKey // for booking
 }
+
+// alike reports whether an answer to c is as good for another caller.
+func (c *caller) alike(o *caller) bool {
+	return c.acquires == o.acquires && !c.delays() && slices.Equal(c.requests, o.requests)
+}
+
+// delays reports whether its limit admits with a delay.
+func (c *caller) delays() bool { return len(c.requests) == 1 && c.requests[0].Rule.Delays() }
 
 // cost returns what its flow is charged: the largest cost of its requests.
 func (c *caller) cost() (most int64) {
@@ -58,8 +65,15 @@ func (c *caller) enter(q *fair.Queue[*caller]) {
 	q.Push(c, &c.Node, fair.Flow{Name: c.flow}, max(c.weight, 1))
 }
 
-// call is what the lines decided for it.
-func (c *caller) call() weir.Call { return weir.Call{Requests: c.requests, Lease: c.lease} }
+// reservable refuses an Acquire of a limit whose delay a reservation cannot tell.
+func (c *caller) reservable() error {
+	for i := range c.requests {
+		if r := c.requests[i].Rule; c.acquires && r.Delays() {
+			return &weir.RequestError{Op: weir.OpReserve.String(), Rule: r.Name(), Field: "rule", Reason: "is a leaky bucket, whose delay a reservation cannot tell"}
+		}
+	}
+	return nil
+}
 
 // takeNow takes the requests if they are admitted now.
 func (c *caller) takeNow(ctx context.Context, engine weir.Engine) (err error) {

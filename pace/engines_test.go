@@ -16,6 +16,7 @@ import (
 type remote struct {
 	weir.Engine
 	calls atomic.Int64
+	asks  bool // it books nothing
 	state atomic.Pointer[weir.Memory]
 	// around, unless it is nil, makes the calls, of which a reservation is a take.
 	around func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error)
@@ -27,7 +28,7 @@ func newRemote(t *testing.T) *remote {
 }
 
 func remoteOf(memory *weir.Memory) *remote {
-	r := &remote{}
+	r := &remote{asks: true}
 	r.state.Store(memory)
 	r.Engine = weir.EngineOf(r.do, memory.Check)
 	return r
@@ -37,8 +38,8 @@ func (r *remote) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
 	switch {
 	case c.Op == weir.OpReserve:
 		return weir.Reserve(ctx, r, c)
-	case c.Op == weir.OpReserveAhead:
-		return weir.Answer{}, weir.Unsupported(c.Op, "is not made by this engine")
+	case r.asks && c.Op == weir.OpEach && c.Each.Calls[0].Op == weir.OpReserveAhead:
+		return weir.Answer{}, weir.Unsupported(weir.OpReserveAhead, "is not made by this engine")
 	case r.around != nil:
 		return r.around(ctx, c, r.next)
 	}
@@ -65,6 +66,18 @@ func onBoth(t *testing.T, test func(t *testing.T, engine weir.Engine, calls func
 	t.Run("remote", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRemote(t)
+			test(t, r, r.calls.Load)
+		})
+	})
+}
+
+// onAll works like onBoth, and on an engine that books.
+func onAll(t *testing.T, test func(t *testing.T, engine weir.Engine, calls func() int64)) {
+	onBoth(t, test)
+	t.Run("booking", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRemote(t)
+			r.asks = false
 			test(t, r, r.calls.Load)
 		})
 	})

@@ -23,14 +23,15 @@ type exact struct {
 	memory *weir.Memory
 	lines  map[string]*exactLine
 	ready  fair.Heap[*exactLine]
-	later  *agenda // when keys open, and the next look
-	keys   map[string]*exactKey
+	later  *agenda                // when keys open, and the next look
+	keys   map[string]*exactKey   // by key and its limits
+	names  map[string][]*exactKey // the same, by key
 	looks  appointment
 }
 
 func newExact(q *Queue, memory *weir.Memory) *exact {
 	l := &exact{
-		queue: q, memory: memory, lines: map[string]*exactLine{}, keys: map[string]*exactKey{},
+		queue: q, memory: memory, lines: map[string]*exactLine{}, keys: map[string]*exactKey{}, names: map[string][]*exactKey{},
 		ready: fair.NewHeap(byArrival, func(l *exactLine) *int { return &l.inReady }),
 		looks: newAppointment(func() {}),
 	}
@@ -43,7 +44,10 @@ func newExact(q *Queue, memory *weir.Memory) *exact {
 func (l *exact) join(p *caller) error {
 	if done, err := l.takeFree(p); done {
 		if err == nil {
-			p.turn <- struct{}{}
+			l.queue.end(p, nil)
+			if len(l.names) > 0 {
+				l.returned(namesIn(p.requests)) // of other limits: the take can convert the state to a faster rate
+			}
 		}
 		return err
 	}
@@ -52,7 +56,7 @@ func (l *exact) join(p *caller) error {
 	if err := l.hopeless(p, line); err != nil {
 		return err
 	}
-	if err := l.queue.enter(); err != nil {
+	if err := l.queue.enter(p); err != nil {
 		return err
 	}
 	others := []*caller{p}
@@ -153,9 +157,9 @@ func (l *exact) look() {
 }
 
 // returned looks again at the lines of keys whose units came back.
-func (l *exact) returned(keys []string) {
-	for _, name := range keys {
-		if key := l.keys[name]; key != nil {
+func (l *exact) returned(names []string) {
+	for _, name := range names {
+		for _, key := range l.names[name] {
 			l.open(key)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 
 // exactKey is a key that callers wait for.
 type exactKey struct {
-	name  string
+	name  string                // with its limits
+	of    string                // without them
 	lines fair.Heap[*exactLine] // that need it, by the arrival of their next callers
 	asks  map[asked]int         // callers by what they ask for
 
@@ -19,12 +20,12 @@ type exactKey struct {
 	opens  appointment // when that caller may go
 }
 
-func (l *exact) newKey(name string) *exactKey {
-	k := &exactKey{name: name, asks: map[asked]int{}}
+func (l *exact) newKey(name string, r *weir.Request) *exactKey {
+	k := &exactKey{name: name, of: nameOf(r), asks: map[asked]int{}}
 	k.opens = newAppointment(func() { l.open(k) })
 	k.lines = fair.NewHeap(byArrival, func(l *exactLine) *int { return l.placeIn(k) })
 	k.parked = fair.NewHeap(byArrival, func(l *exactLine) *int { return &l.inParked })
-	l.keys[name] = k
+	l.keys[name], l.names[k.of] = k, append(l.names[k.of], k)
 	return k
 }
 
@@ -52,7 +53,8 @@ func (l *exact) newLine(name string, mixed bool, p *caller) *exactLine {
 	for _, name := range keysIn(p.requests) {
 		key := l.keys[name]
 		if key == nil {
-			key = l.newKey(name)
+			r := onKey(p.requests, name)
+			key = l.newKey(name, &r)
 		}
 		line.uses = append(line.uses, exactUse{key, -1})
 	}
@@ -180,7 +182,7 @@ func (l *exact) remove(p *caller) {
 		}
 		if len(key.asks) == 0 {
 			l.later.Remove(&key.opens)
-			delete(l.keys, key.name)
+			l.forget(key)
 		}
 	}
 	switch {
@@ -189,6 +191,14 @@ func (l *exact) remove(p *caller) {
 		l.advanceAll(line)
 	case first:
 		l.refile(line)
+	}
+}
+
+// forget forgets a key that nobody waits for.
+func (l *exact) forget(key *exactKey) {
+	delete(l.keys, key.name)
+	if l.names[key.of] = slices.DeleteFunc(l.names[key.of], func(k *exactKey) bool { return k == key }); len(l.names[key.of]) == 0 {
+		delete(l.names, key.of)
 	}
 }
 

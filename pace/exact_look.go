@@ -44,7 +44,7 @@ func (l *looking) at(line *exactLine) {
 // refused parks a line at the key that refuses its first caller.
 func (l *looking) refused(line *exactLine, d weir.Decision) {
 	for i := range line.uses {
-		if u := &line.uses[i]; u.key.name == d.Rule+"\x00"+d.Key {
+		if u := &line.uses[i]; u.key.of == d.Rule+"\x00"+d.Key {
 			if l.park(line, u.key, true); u.key.shutBy == line {
 				l.later.plan(&u.key.opens, l.now.Add(pauseAfter(line.first().requests, d)))
 			}
@@ -166,7 +166,7 @@ func (l *looking) take(p *caller) {
 	err := guarded(func() error { return p.takeNow(context.Background(), l.queue.engine) })
 	if err == nil && !p.decision.Allowed { // another caller was faster, or a function around the engine refused
 		key := p.decision.Rule + "\x00" + p.decision.Key
-		known := slices.ContainsFunc(p.line.uses, func(u exactUse) bool { return u.key.name == key })
+		known := slices.ContainsFunc(p.line.uses, func(u exactUse) bool { return u.key.of == key })
 		if err = p.refusedBy(p.decision); err == nil && known && p.decision.RetryAfter > 0 {
 			l.refused(p.line, p.decision)
 			return
@@ -181,8 +181,11 @@ func (l *looking) take(p *caller) {
 func (l *looking) grant(p *caller, err error) {
 	p.served = err == nil
 	for i := range p.line.uses {
-		if key := p.line.uses[i].key; len(key.asks) > 1 { // a take under another rule can convert the state to a faster rate
-			l.open(key)
+		key := p.line.uses[i].key
+		for _, other := range l.names[key.of] { // a take under another rule can convert the state to a faster rate
+			if other != key || len(key.asks) > 1 {
+				l.open(other)
+			}
 		}
 	}
 	l.remove(p)

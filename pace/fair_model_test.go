@@ -16,7 +16,7 @@ type fairFlow struct{ start, finish *big.Rat }
 // lineOf returns the text of the keys of a caller in a flow.
 func lineOf(c *scheduled) (keys string) {
 	for _, q := range c.requests {
-		keys += q.Rule.Name() + " " + q.Key + ","
+		keys += q.Rule.String() + " " + q.Key + ","
 	}
 	return keys
 }

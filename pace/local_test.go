@@ -53,7 +53,7 @@ func (m *slowModel) peek(q ...weir.Request) weir.Decision {
 
 func uses(c *scheduled, q weir.Request) *weir.Request {
 	for i := range c.requests {
-		if c.requests[i].Rule.Name() == q.Rule.Name() && c.requests[i].Key == q.Key {
+		if c.requests[i].Rule.String() == q.Rule.String() && c.requests[i].Key == q.Key {
 			return &c.requests[i]
 		}
 	}

@@ -7,26 +7,26 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 	"weak"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/line"
 )
 
 // Queue lets callers of this process wait for an engine: for one limit or several, of one key or several, here or on
 // other machines.
 //
-// Callers that ask for the same keys go in order of arrival. Only the first of them asks the engine, for itself and for
-// those behind it, and it sleeps for the time that the engine names: a thousand waiting callers cost about two calls a
-// grant, and no polling. Callers that ask for different keys do not wait for each other. The limits hold in any case.
+// Callers of the queue that ask for the same keys go in order of arrival. Callers that ask for different keys do not wait for
+// each other. The limits hold in any case, and nothing is taken before all requests of a caller are admitted at one instant.
 //
-// On an engine that keeps lines ([enginekit.LineKeeper]), callers that acquire slots go in order of arrival across all
-// processes. One key whose rule is bookable ([weir.Rule.Bookable]) is booked there, one call for many callers, in
-// order of arrival to within some 30 ms. Otherwise callers of other processes compete, and so do callers of the engine's
-// own Take.
+// On a [weir.Memory] the queue is exact. On an engine that processes share, the queue books one key whose rule is bookable
+// ([weir.Rule.Bookable]) for its oldest callers, at most 250 ms ahead, and callers of all processes go in the order in which
+// the engine booked. Anything else it asks for: the first of the callers asks when the engine may admit it. Order of arrival
+// between processes is not promised for what is asked, because an engine keeps nothing for a caller that waits: so no caller
+// that leaves, dies or is refused holds up another one. docs/howto/waiting.md has the rules.
 //
-// Nothing is taken before all requests of a caller are admitted at one instant. A Queue is safe for concurrent use.
+// A Queue is safe for concurrent use.
 type Queue struct {
 	engine   weir.Engine
 	capacity int
@@ -34,9 +34,11 @@ type Queue struct {
 	mu      sync.Mutex
 	exact   *exact // for the memory engine, perhaps below others; otherwise nil
 	ask     *asking
-	book    *booking // for an engine that keeps lines, otherwise nil
+	book    *booking // nil if the queue books nothing
 	arrived uint64   // callers so far
 	waiting atomic.Int64
+
+	resolver func(weir.Request) weir.Request // nil without one
 
 	background background // what callers left is given back
 
@@ -59,6 +61,12 @@ type strategy interface {
 type QueueOptions struct {
 	// Queue bounds the waiting callers. Default: 100,000.
 	Queue int
+	// Resolve returns a request by the rules that are in force, so that a changed limit holds for callers that wait, too. The
+	// queue calls it when a caller comes, before each question, and for all waiting callers when the program calls
+	// [Queue.Changed]. It must be quick, and must not call the queue. Default: the request as it is.
+	Resolve func(weir.Request) weir.Request
+	// NoBooking has all callers ask. Processes that book leave little of a key to those that ask for it, as for several keys.
+	NoBooking bool
 	// Observe is called with what became of each caller, on the goroutine of that caller. If it panics, what the caller
 	// took is given back. Default: nothing.
 	Observe func(Waited)
@@ -71,7 +79,7 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 	if options.Queue < 0 {
 		return nil, &weir.OptionError{Op: "new queue", Field: "queue", Reason: "is negative"}
 	}
-	q := &Queue{engine: engine, capacity: cmp.Or(options.Queue, defaultQueue), all: map[*caller]bool{}, byRule: map[string]*QueueCounts{}, observe: options.Observe}
+	q := &Queue{engine: engine, capacity: cmp.Or(options.Queue, defaultQueue), all: map[*caller]bool{}, byRule: map[string]*QueueCounts{}, observe: options.Observe, resolver: options.Resolve}
 	if memory, ok := weir.Find[*weir.Memory](engine); ok {
 		q.exact = newExact(q, memory)
 		hears := weak.Make(q)
@@ -79,9 +87,8 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 		return q, nil
 	}
 	q.ask = newAsking(q)
-	if keeper, ok := weir.Find[enginekit.LineKeeper](engine); ok {
-		q.ask.lines = keeper.EnterLines(q.ask.hear)
-		q.book = newBooking(q, q.ask.lines)
+	if !options.NoBooking {
+		q.book = newBooking(q)
 	}
 	return q, nil
 }
@@ -90,7 +97,7 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 // takes no lock, because the queue itself may give units back.
 func (q *Queue) cameBack(requests []weir.Request) bool {
 	if q != nil && q.waiting.Load() > 0 {
-		keys := keysIn(requests)
+		keys := namesIn(requests)
 		go func() {
 			q.mu.Lock()
 			defer q.mu.Unlock()
@@ -98,6 +105,15 @@ func (q *Queue) cameBack(requests []weir.Request) bool {
 		}()
 	}
 	return q != nil
+}
+
+// cameBackHere has callers ask for a key whose units this process has given back.
+func (q *Queue) cameBackHere(name string) {
+	if q.exact == nil { // which hears it from the engine
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.ask.returned([]string{name}, 0)
+	}
 }
 
 // Wait waits until the engine admits all requests, and takes them. The units of a rate stay spent; a Concurrency
@@ -110,7 +126,7 @@ func (q *Queue) cameBack(requests []weir.Request) bool {
 // its place until its context ends. Units of a rate that were perhaps taken ([weir.MayHaveCounted]) stay spent then, unless a
 // layer.Guard gives them back.
 func (q *Queue) Wait(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	return q.take(ctx, &caller{requests: requests})
+	return q.take(ctx, &caller{asked: requests})
 }
 
 func (q *Queue) take(ctx context.Context, c *caller) (weir.Decision, error) {
@@ -131,7 +147,7 @@ func (q *Queue) take(ctx context.Context, c *caller) (weir.Decision, error) {
 // and leaves the other units spent; Cancel gives everything back. A caller that waits for slots is not refused because of
 // a lease, which may end early.
 func (q *Queue) Acquire(ctx context.Context, requests ...weir.Request) (*Acquired, error) {
-	return q.acquire(ctx, &caller{requests: requests, acquires: true})
+	return q.acquire(ctx, &caller{asked: requests, acquires: true})
 }
 
 func (q *Queue) acquire(ctx context.Context, c *caller) (*Acquired, error) {
@@ -140,7 +156,7 @@ func (q *Queue) acquire(ctx context.Context, c *caller) (*Acquired, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Acquired{c.reservation, q, keysIn(c.requests)}, nil
+	return &Acquired{c.reservation, q, namesIn(c.requests), time.Now()}, nil
 }
 
 // Waiting returns the number of waiting callers.
@@ -174,20 +190,24 @@ func (q *Queue) join(c *caller) error {
 	defer q.mu.Unlock()
 	q.arrived++
 	c.Arrival = q.arrived
-	if q.exact == nil { // a call in flight reads the requests even after its caller has left and reuses them
+	if q.exact == nil { // a call reads the requests even after its caller has left and reuses them
 		c.requests = slices.Clone(c.requests)
 	}
-	switch {
-	case q.exact != nil:
-		c.strategy = q.exact
-	case q.book != nil && q.book.can(c) && !q.ask.asks(keyOf(&c.requests[0])):
-		c.strategy = q.book
-	default:
-		c.strategy = q.ask
-	}
+	c.strategy = q.strategyOf(c)
 	err := c.strategy.join(c)
 	c.over = c.over || err != nil
 	return err
+}
+
+// strategyOf returns how a caller waits.
+func (q *Queue) strategyOf(c *caller) strategy {
+	switch {
+	case q.exact != nil:
+		return q.exact
+	case q.book != nil && q.book.can(c):
+		return q.book
+	}
+	return q.ask
 }
 
 // leave removes c, whose context has ended, unless its turn has come meanwhile.

@@ -12,7 +12,9 @@ import (
 
 // end ends the wait of c: it goes, or fails with an error.
 func (q *Queue) end(c *caller, err error) {
-	q.waiting.Add(-1)
+	if c.entered {
+		q.waiting.Add(-1)
+	}
 	c.err, c.over = err, true
 	c.turn <- struct{}{}
 }
@@ -39,6 +41,26 @@ func (q *Queue) abandon(c *caller) {
 	q.giveBack(1, c.requests)
 }
 
+// release releases the slots of a call that may have been made, and whose answer nobody has.
+func (q *Queue) release(call *weir.Call) {
+	slots := weir.Call{Op: weir.OpReturn, Requests: slices.Clone(call.Requests), Lease: call.Lease}
+	for i := range slots.Requests {
+		slots.Requests[i].Rule = slots.Requests[i].Rule.Held()
+	}
+	slots.Requests = slices.DeleteFunc(slots.Requests, func(r weir.Request) bool { return r.Rule == nil || r.Cost <= 0 })
+	if call.Lease == 0 || len(slots.Requests) == 0 {
+		return
+	}
+	if holder, ok := weir.Find[weir.Holder](q.engine); ok {
+		_ = guarded(func() error { holder.Drop(slots); return nil })
+		return
+	}
+	q.inBackground(func(ctx context.Context) error {
+		_, err := q.engine.Do(ctx, slots)
+		return err
+	})
+}
+
 // inBackground runs a call of the engine that no caller waits for.
 func (q *Queue) inBackground(call func(ctx context.Context) error) {
 	end := q.background.begin()
@@ -62,22 +84,16 @@ func guarded(call func() error) (err error) {
 }
 
 // enter counts a caller that a strategy adds, unless the queue is full.
-func (q *Queue) enter() error {
-	if int(q.waiting.Load()) >= q.capacity {
+func (q *Queue) enter(c *caller) error {
+	switch {
+	case c.entered:
+		return nil
+	case int(q.waiting.Load()) >= q.capacity:
 		return weir.ErrQueueFull
 	}
+	c.entered = true
 	q.waiting.Add(1)
 	return nil
-}
-
-// fail ends the waits of all callers with an error.
-func (q *Queue) fail(err error) {
-	for c := range q.all {
-		if c.strategy != nil && !c.over {
-			c.strategy.leave(c)
-			q.end(c, err)
-		}
-	}
 }
 
 // background counts what is under way to give back what callers have left.

@@ -19,7 +19,7 @@ type QueueFlow struct {
 // proportion to the weights, while each flow has a waiting caller; within a flow they go in order of arrival. Callers of
 // the queue itself are one more flow, of weight 1. A flow needs no registration: it is made when its first caller waits,
 // and forgotten with the line. The first waiting caller of a flow chooses its weight. The order of flows holds within the
-// process; calls of a flow are never booked.
+// process.
 func (q *Queue) InFlow(name string, weight int64) (QueueFlow, error) {
 	if weight < 1 || weight > fair.MaxWeight {
 		return QueueFlow{}, &weir.OptionError{Op: "queue flow", Field: "weight", Reason: fmt.Sprintf("%d is not 1 to %d", weight, fair.MaxWeight)}
@@ -29,10 +29,10 @@ func (q *Queue) InFlow(name string, weight int64) (QueueFlow, error) {
 
 // Wait works like [Queue.Wait].
 func (f QueueFlow) Wait(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	return f.queue.take(ctx, &caller{requests: requests, flow: f.name, weight: f.weight})
+	return f.queue.take(ctx, &caller{asked: requests, flow: f.name, weight: f.weight})
 }
 
 // Acquire works like [Queue.Acquire].
 func (f QueueFlow) Acquire(ctx context.Context, requests ...weir.Request) (*Acquired, error) {
-	return f.queue.acquire(ctx, &caller{requests: requests, acquires: true, flow: f.name, weight: f.weight})
+	return f.queue.acquire(ctx, &caller{asked: requests, acquires: true, flow: f.name, weight: f.weight})
 }

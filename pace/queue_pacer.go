@@ -37,5 +37,6 @@ func (p queuePacer) Return(n int64) weir.Decision {
 	if err != nil {
 		return weir.Decision{}
 	}
+	p.queue.cameBackHere(nameOf(&p.request))
 	return d
 }

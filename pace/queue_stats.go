@@ -97,6 +97,7 @@ func (q *Queue) begins(c *caller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c.since = time.Now()
+	q.resolve(c)
 	q.all[c] = true
 }
 

@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
-	"github.com/weirflow/weir/internal/linetest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -25,9 +23,14 @@ type stranger struct {
 func newStranger(t *testing.T) *stranger {
 	s := &stranger{remote: newRemote(t)}
 	s.around = func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
-		if act := s.next.Swap(nil); act != nil && (c.Op == weir.OpTake || c.Op == weir.OpTakeUpTo) {
+		if act := s.next.Swap(nil); act != nil && c.Op == weir.OpEach {
 			d, err := (*act)()
-			return weir.Answer{Decision: d}, err
+			if err == nil {
+				rest := weir.Batch{Calls: c.Each.Calls[1:], Results: c.Each.Results[1:]}
+				_, err = next(ctx, weir.Call{Op: weir.OpEach, Each: &rest})
+			}
+			c.Each.Results[0].Decision = d
+			return weir.Answer{}, err
 		}
 		return next(ctx, c)
 	}
@@ -83,13 +86,6 @@ func misbehaves(t *testing.T, act func() (weir.Decision, error), acquires bool) 
 	}
 }
 
-// away is the error of an engine that cannot be reached.
-type away struct{}
-
-func (away) Error() string            { return "the engine is away" }
-func (away) Unavailable() bool        { return true }
-func (away) WasCounted() weir.Counted { return weir.CountedNo }
-
 // newCutOff returns an engine that cannot be reached until an instant.
 func newCutOff(t *testing.T, until time.Time) *remote {
 	r := newRemote(t)
@@ -142,13 +138,7 @@ func TestCallersKeepTheirPlacesThroughAnOutage(t *testing.T) {
 	})
 }
 
-// lost is the error of an answer that did not arrive.
-type lost struct{}
-
-func (lost) Error() string     { return "the answer is lost" }
-func (lost) Unavailable() bool { return true }
-
-// Callers that can neither be booked nor stand in line keep their places, too, when answers are lost. The units of a lost answer
+// Callers keep their places when answers are lost. The units of a lost answer
 // stay spent, so the queue asks for one caller at a time until it has an answer.
 func TestCallersKeepTheirPlacesWhenAnswersAreLost(t *testing.T) {
 	for _, limits := range []string{"fixed window 100/1m", "sliding log 100/1m", "token bucket 100/1m burst 100"} {
@@ -158,7 +148,7 @@ func TestCallersKeepTheirPlacesWhenAnswersAreLost(t *testing.T) {
 			engine.around = func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
 				a, err := next(ctx, c)
 				if left--; left >= 0 && left < losses && err == nil { // the first of all has its answer
-					return weir.Answer{}, lost{}
+					return weir.Answer{}, lost{errors.New("the answer is lost")}
 				}
 				return a, err
 			}
@@ -193,7 +183,7 @@ func held(around func(context.Context, weir.Call, weir.Next) (weir.Answer, error
 }
 
 func TestAPanicOfObserveLosesNoSlot(t *testing.T) {
-	for _, server := range []weir.Engine{mustMemory(t), newRemote(t), linetest.NewServer(weir.MemoryOptions{}).Connect(linetest.Network{})} {
+	for _, server := range []weir.Engine{mustMemory(t), newRemote(t), newServer(t).connect(network{})} {
 		panics := true
 		q, err := pace.NewQueue(layertest.Around(server), pace.QueueOptions{Observe: func(pace.Waited) {
 			if panics {
@@ -245,72 +235,41 @@ func TestACallerThatLeavesFreesNoSlotOfAnother(t *testing.T) {
 	})
 }
 
-// laned is an engine with a lane for each key, one of which cannot be reached once gone is true.
-type laned struct {
-	*linetest.Engine
-	gone atomic.Bool
-}
-
-type lanedLines struct {
-	enginekit.Lines
-	gone *atomic.Bool
-}
-
-func (e *laned) EnterLines(hear func(enginekit.LineSignal)) enginekit.Lines {
-	return lanedLines{e.Engine.EnterLines(hear), &e.gone}
-}
-
-func (lanedLines) Keeps(requests ...weir.Request) (lane int, kept bool) {
-	return len(requests[0].Key), true
-}
-
-const awayKey = "away"
-
-func (l lanedLines) Ask(ctx context.Context, ask *enginekit.LineAsk) error {
-	for _, k := range ask.Keys {
-		if k.Slots.Key == awayKey && l.gone.Load() {
-			return awayError{}
-		}
-	}
-	return l.Lines.Ask(ctx, ask)
-}
-
-type awayError struct{}
-
-func (awayError) Error() string            { return "away" }
-func (awayError) Unavailable() bool        { return true }
-func (awayError) WasCounted() weir.Counted { return weir.CountedNo }
-
-// A lane that cannot be reached holds up no callers of another one, also if both ask without news at the same time.
-func TestALaneThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
+// A key whose decision fails, as on a shard that is away, holds up no callers of another one, also if both travel together.
+func TestAKeyThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := linetest.NewServer(weir.MemoryOptions{})
-		engine := &laned{Engine: server.Connect(linetest.Network{Deaf: func() bool { return true }})}
+		engine, gone := newRemote(t), atomic.Bool{}
+		engine.around = func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+			a, err := next(ctx, c)
+			if c.Op == weir.OpEach && gone.Load() {
+				for i, call := range c.Each.Calls {
+					if call.Requests[0].Key == "away" {
+						c.Each.Results[i] = weir.Result{Err: away{}}
+					}
+				}
+			}
+			return a, err
+		}
 		q, slots := mustQueue(t, engine), rule(t, "slots", "concurrency 1 lease 1h")
-		held, err := server.Memory.Reserve(t.Context(), slots.For("k", 1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err = server.Memory.Reserve(t.Context(), slots.For(awayKey, 1)); err != nil {
-			t.Fatal(err)
-		}
+		held, _ := engine.Reserve(t.Context(), slots.For("k", 1))
+		other, _ := engine.Reserve(t.Context(), slots.For("away", 1))
+		defer other.HandOver()
 		ctx, stop := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
-		callers.Go(func() { _, _ = q.Acquire(ctx, slots.For(awayKey, 1)) })
+		callers.Go(func() { _, _ = q.Acquire(ctx, slots.For("away", 1)) })
 		went := make(chan error)
 		go func() { _, err := q.Acquire(ctx, slots.For("k", 1)); went <- err }()
 		time.Sleep(time.Second)
-		engine.gone.Store(true)
+		gone.Store(true)
 		time.Sleep(10 * time.Second)
 		released := time.Now()
 		if err := held.Done(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-went; err != nil || time.Since(released) > 100*time.Millisecond {
-			t.Errorf("the caller of the other lane: %v after %v, want its slot within 100 ms", err, time.Since(released))
+		if err := <-went; err != nil || time.Since(released) > 1100*time.Millisecond {
+			t.Errorf("the caller of the other key: %v after %v, want its slot within a second", err, time.Since(released))
 		}
 		stop()
 		callers.Wait()
-		time.Sleep(5 * time.Second)
 	})
 }

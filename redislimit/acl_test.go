@@ -1,15 +1,13 @@
 package redislimit
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
-	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // documentedACL is the line of docs/howto/run-redis.md that makes the user, or another one that begins so.
@@ -79,34 +77,37 @@ func TestTheDocumentedACLOfSignalsIsEnough(t *testing.T) {
 	one := redistest.Start(t)
 	one.Do(rights...)
 	one.Do(signals...)
-	hearAs(t, "redis://weir:secret@"+one.Addr, wire.ByPublish)
+	hearAs(t, "redis://weir:secret@"+one.Addr, false)
 
 	cluster := redistest.StartCluster(t)
 	for _, node := range cluster.Nodes {
 		node.Do(rights...)
 		node.Do(signals...)
 	}
-	hearAs(t, "redis-cluster://weir:secret@"+cluster.Nodes[0].Addr, wire.ByShard)
+	hearAs(t, "redis-cluster://weir:secret@"+cluster.Nodes[0].Addr, true)
 }
 
 // hearAs has a caller wait for a slot until it hears signals.
-func hearAs(t *testing.T, url string, want wire.Hearing) {
+func hearAs(t *testing.T, url string, shard bool) {
 	t.Helper()
 	engine := openFor(t, url, Options{})
 	slots := mustRule(t, "slots=concurrency 1 lease 1m")
 	if _, err := engine.Reserve(t.Context(), slots.For("k", 1)); err != nil {
 		t.Fatal(err)
 	}
-	in := engine.EnterLines(func(enginekit.LineSignal) {}).(*lines)
-	eventually(t, "the caller hears signals", func() error {
-		if ask := askInLine(t, in, slots.For("k", 1)); ask.Callers[0].Decision.Allowed {
-			t.Errorf("%s: a caller got a busy slot", url)
-		}
-		if got := in.hears(0); got != want || !in.Hears() {
-			return fmt.Errorf("%d, want %d", got, want)
+	hears, stop := engine.Listen(slots.For("k", 1), func() {})
+	defer stop()
+	eventually(t, "the engine hears signals", func() error {
+		if !hears() {
+			return errors.New("none so far")
 		}
 		return nil
 	})
+	for _, c := range engine.signals.channels {
+		if c.Shard != shard {
+			t.Errorf("%s: the channel is one of a shard: %t, want %t", url, c.Shard, shard)
+		}
+	}
 	if warnings, err := engine.Warnings(t.Context()); err != nil || len(warnings) > 0 {
 		t.Errorf("%s: Warnings = %q, %v, want none", url, warnings, err)
 	}

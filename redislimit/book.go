@@ -14,48 +14,63 @@ import (
 
 // reserveAhead takes a request for the earliest instant at which it is admitted, in one call of the script.
 func (e *Engine) reserveAhead(ctx context.Context, c weir.Call) (weir.Answer, error) {
-	if err := weir.CheckAhead(c); err != nil {
-		return weir.Answer{}, err
-	}
-	d, due, withdraw, err := e.takeAhead(ctx, max(c.Longest, 0), c.Requests)
+	q, requests, err := e.bookingOf(nil, &c)
 	if err != nil {
 		return weir.Answer{}, err
-	}
-	c.Taken = []int64{due * int64(time.Microsecond)}
-	return weir.Answer{Decision: d, Reservation: weir.Granted(e, time.Time{}, d, withdraw, c)}, nil
-}
-
-// takeAhead also returns the booked instant, in us, and a function that gives units of the booking back.
-func (e *Engine) takeAhead(ctx context.Context, longest time.Duration, requests []weir.Request) (d weir.Decision, due int64, withdraw func(context.Context, int64) error, err error) {
-	requests, err = enginekit.Merge(weir.OpReserveAhead, requests)
-	if err != nil {
-		return d, 0, nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return d, 0, nil, cannotDecide(wire.OpBook.String(), fault.Uncounted(fault.Cancelled, err))
+		return weir.Answer{}, cannotDecide(wire.OpBook.String(), fault.Uncounted(fault.Cancelled, err))
 	}
-	parts, at, err := e.parts(nil, requests, 0)
-	if err != nil {
-		return d, 0, nil, err
-	}
-	if len(parts) == 0 || at.refused || requests[0].Cost == 0 {
+	if len(q.Parts) == 0 || q.Op != wire.OpBook {
 		d, err := e.plain(ctx, wire.OpTake, requests)
-		return d, 0, nothing, err
+		if err != nil {
+			return weir.Answer{}, err
+		}
+		return weir.Answer{Decision: d, Reservation: weir.Granted(e, time.Time{}, d, nothing, c)}, nil
 	}
-	q, err := e.alone(ctx, wire.Decision{Op: wire.OpBook, Parts: parts, Longest: int64(longest / time.Microsecond)})
+	if q, err = e.alone(ctx, q); err != nil {
+		return weir.Answer{}, cannotDecide(wire.OpBook.String(), err)
+	}
+	d, r := e.booked(q, requests, &c)
+	return weir.Answer{Decision: d, Reservation: r}, nil
+}
+
+// bookingOf returns the decision of an OpReserveAhead, and its merged requests. A cost that needs no booking, because it is 0
+// or can never fit, is a take.
+func (e *Engine) bookingOf(space []wire.Part, c *weir.Call) (q wire.Decision, merged []weir.Request, err error) {
+	if err := weir.CheckAhead(*c); err != nil {
+		return q, nil, err
+	}
+	if merged, err = enginekit.Merge(weir.OpReserveAhead, c.Requests); err != nil {
+		return q, nil, err
+	}
+	parts, at, err := e.parts(space, merged, 0)
 	if err != nil {
-		return d, 0, nil, cannotDecide(wire.OpBook.String(), err)
+		return q, nil, err
 	}
-	d = answer(wire.OpTake, q.Parts, requests)
+	if at.refused || merged[0].Cost == 0 {
+		return asking(wire.OpTake, 1, parts, at), merged, nil
+	}
+	return wire.Decision{Op: wire.OpBook, Parts: parts, Longest: int64(max(c.Longest, 0) / time.Microsecond)}, merged, nil
+}
+
+// booked returns the answer to an OpReserveAhead that the script has decided.
+func (e *Engine) booked(q wire.Decision, requests []weir.Request, c *weir.Call) (weir.Decision, *weir.Reservation) {
+	d := answer(wire.OpTake, q.Parts, requests)
+	if q.Op != wire.OpBook {
+		return d, weir.Granted(e, time.Time{}, d, nothing, *c)
+	}
 	d.ResetAfter = 0 // a refused booking also waits for a cost that is the capacity
 	for i := range q.Parts {
 		d.ResetAfter = max(d.ResetAfter, q.Parts[i].Measure.ResetAfter)
 	}
 	if !d.Allowed {
-		return d, 0, nothing, nil
+		return d, weir.Granted(e, time.Time{}, d, nothing, *c)
 	}
 	d.Delay = stored.Duration(q.Due - q.Now)
-	return d, q.Due, func(ctx context.Context, n int64) error { return e.withdraw(ctx, q, n) }, nil
+	booking := *c
+	booking.Taken = []int64{q.Due * int64(time.Microsecond)}
+	return d, weir.Granted(e, time.Time{}, d, func(ctx context.Context, n int64) error { return e.withdraw(ctx, q, n) }, booking)
 }
 
 func nothing(context.Context, int64) error { return nil }

@@ -41,7 +41,7 @@ func (e *Engine) Each(ctx context.Context, asked []weir.Call, results []weir.Res
 		space.release(results)
 		if n < len(asked) {
 			a, err := e.Do(ctx, asked[n])
-			results[n] = weir.Result{Decision: a.Decision, Err: err}
+			results[n] = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
 			n++
 		}
 		asked, results = asked[n:], results[n:]
@@ -86,7 +86,7 @@ func (h *eachSpace) fill(e *Engine, asked []weir.Call, results []weir.Result) (n
 			break
 		}
 		if err == nil && len(q.Parts) == 0 {
-			results[n].Decision, err = e.withoutState(opOf[asked[n].Op], asked[n].Requests)
+			results[n], err = e.stateless(&asked[n])
 		}
 		if results[n].Err = err; err != nil || len(q.Parts) == 0 {
 			continue
@@ -125,13 +125,17 @@ func (h *eachSpace) cutLane() (own eachSpace) {
 }
 
 // opOf are the script's operations for those of an Each.
-var opOf = map[weir.Op]wire.Op{weir.OpTake: wire.OpTake, weir.OpPeek: wire.OpPeek, weir.OpRecord: wire.OpRecord, weir.OpReturn: wire.OpRecord}
+var opOf = map[weir.Op]wire.Op{weir.OpTake: wire.OpTake, weir.OpReserveAhead: wire.OpBook, weir.OpPeek: wire.OpPeek, weir.OpRecord: wire.OpRecord, weir.OpReturn: wire.OpRecord}
 
 // decisionOf returns the decision of a call. alone reports that the call is more than one decision, or gives slots back.
 func (e *Engine) decisionOf(space []wire.Part, c *weir.Call) (q wire.Decision, alone bool, err error) {
 	o := opOf[c.Op]
 	if c.Taken != nil {
 		return q, true, nil
+	}
+	if o == wire.OpBook {
+		q, _, err = e.bookingOf(space, c)
+		return q, false, err
 	}
 	merged, err := mergedOf(o, c)
 	if err != nil {
@@ -153,6 +157,28 @@ func (e *Engine) decisionOf(space []wire.Part, c *weir.Call) (q wire.Decision, a
 	}
 	q.Identify(&e.keys, c.Identity)
 	return q, false, nil
+}
+
+// stateless answers a call of which no limit has a state.
+func (e *Engine) stateless(c *weir.Call) (r weir.Result, err error) {
+	o := opOf[c.Op]
+	if o == wire.OpBook {
+		o = wire.OpTake
+	}
+	if r.Decision, err = e.withoutState(o, c.Requests); err == nil && c.Op == weir.OpReserveAhead {
+		r.Reservation = weir.Granted(e, time.Time{}, r.Decision, nothing, *c)
+	}
+	return r, err
+}
+
+// takenOf returns the Taken of the answer to a decision, whose requests are not merged.
+func takenOf(d *wire.Decision, c *weir.Call) []int64 {
+	if d.Op != wire.OpTake || !d.Admitted || c.Lease == 0 {
+		return nil
+	}
+	taken := newTakenAt(c.Requests)
+	taken.note(d.Parts)
+	return taken.of(c.Requests, c.Requests)
 }
 
 // hung is the time after which a lost call means a hung server. A call lost sooner means a broken connection.
@@ -184,7 +210,13 @@ func (h *eachSpace) ask(ctx context.Context, e *Engine, asked []weir.Call, resul
 				result.Err = asMade(c.Op, cannotDecide(o.String(), failed))
 				continue
 			}
-			result.Decision = answer(o, s.Decisions[i-from].Parts, c.Requests)
+			if d := s.Decisions[i-from]; o == wire.OpBook {
+				d.Parts = slices.Clone(d.Parts) // the reservation keeps them
+				result.Decision, result.Reservation = e.booked(d, c.Requests, c)
+			} else {
+				result.Decision = answer(o, d.Parts, c.Requests)
+				result.Taken = takenOf(&d, c)
+			}
 		}
 		if err == nil {
 			e.calls.Release(s)

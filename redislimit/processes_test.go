@@ -109,7 +109,6 @@ func TestWorker(t *testing.T) {
 
 var workerRoles = map[string]func(t *testing.T, engine *redislimit.Engine, queue *pace.Queue, say func(any)){
 	"callers": waitingCallers,
-	"one":     oneCaller,
 	"holder":  holder,
 }
 
@@ -196,51 +195,6 @@ func TestThreeProcessesUseARateWhole(t *testing.T) {
 	}
 	if float64(decisions) > 2.2*float64(n) {
 		t.Errorf("%d decisions for %d grants, want at most 2.2 a grant", decisions, n)
-	}
-}
-
-// slowPeriod is the time between two of the callers that wait once each.
-const slowPeriod = 300 * time.Millisecond
-
-// oneCaller waits once. It says when Redis has seen it, and when it went, in µs.
-func oneCaller(t *testing.T, engine *redislimit.Engine, queue *pace.Queue, say func(any)) {
-	rule := newRule(t, "slow", weir.TokenBucket{Rate: weir.Per(1, slowPeriod), Burst: 1})
-	seen := make(chan struct{})
-	go func() {
-		defer close(seen)
-		for engine.Stats().Decisions == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		say("seen")
-	}()
-	if _, err := queue.Wait(context.Background(), rule.For("vendor", 1)); err != nil {
-		t.Error(err)
-	}
-	at := time.Now().UnixMicro()
-	<-seen
-	say(at)
-}
-
-// Callers of several processes go in the order in which Redis saw them: none before the callers ahead of it have used up
-// the rate.
-func TestCallersOfSeveralProcessesGoInTheOrderOfRedis(t *testing.T) {
-	server := redistest.Start(t)
-	var workers []*worker
-	for range 5 {
-		workers = append(workers, startWorker(t, server, "one"))
-	}
-	began := time.Now()
-	for _, w := range workers {
-		w.say(t)
-		w.read(t, new(string))
-		time.Sleep(50 * time.Millisecond) // callers whose arrivals differ by less than 20 ms are of one age
-	}
-	for i, w := range workers {
-		var at int64
-		w.read(t, &at)
-		if after, least := time.UnixMicro(at).Sub(began), time.Duration(i)*slowPeriod-time.Millisecond; after < least {
-			t.Errorf("caller %d went after %v, want %v at least, behind the callers before it", i, after, least)
-		}
 	}
 }
 

@@ -2,111 +2,151 @@ package redislimit
 
 import (
 	"context"
-	"encoding/binary"
-	"math"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/redislimit/internal/fault"
 	"github.com/weirflow/weir/redislimit/internal/servers"
-	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// channel is one subscription of a process. In a cluster a process has one for each lane that it uses, otherwise one. The
-// engine relies on it once it has heard a message that it published itself: an ACL or a proxy may deny either side. The
-// lock of lines guards it.
+// signals are what the engine hears of slots that came free. The script publishes the key of such slots on the channel of its
+// lane. The engine subscribes to the channels of lanes for whose slots callers wait.
+type signals struct {
+	engine *Engine
+
+	mu       sync.Mutex
+	channels map[string]*channel
+	plain    bool // the cluster has no SPUBLISH: Redis before 7.0
+	closed   bool
+}
+
+// channel is one subscription. The engine relies on it once it has heard a message that it published itself: an ACL or a proxy
+// may deny either side. The lock of signals guards it.
 type channel struct {
 	servers.Channel
-	lines  *lines
-	heard  bool
-	cancel context.CancelFunc
-	idle   *time.Timer
+	signals *signals
+	hears   map[string][]*listener // by what the script publishes
+	heard   bool
+	cancel  context.CancelFunc
+	idle    *time.Timer
+}
+
+// listener is a caller of Listen.
+type listener struct {
+	signals *signals
+	lane    int
+	woken   string
+	hear    func()
 }
 
 const (
 	idleChannel   = time.Minute // a channel that no caller needs for so long is closed
 	againChannel  = time.Second // between two subscriptions, if the first one is lost
 	deniedChannel = time.Minute // and if it was denied
-	signalLength  = 24          // a token, the units that are free, and the least age of their callers
-	probeSignal   = "probe"     // what the engine publishes itself
+	probeSignal   = "probe"     // what the engine publishes itself; no key is it
 	trySignalFor  = time.Second // how long Warnings waits for the answers
 )
 
-// Hears reports whether signals reach the process.
-func (l *lines) Hears() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range l.channels {
-		if !c.heard {
-			return false
+// Listen calls hear when slots of a request may have come free, until stop is called: see weir.Listener.
+func (e *Engine) Listen(slots weir.Request, hear func()) (hears func() bool, stop func()) {
+	parts := e.slots(weir.Call{Requests: []weir.Request{slots}, Lease: weir.NewLease()})
+	if len(parts) == 0 || e.client.Known() == nil {
+		return func() bool { return false }, func() {}
+	}
+	l := &listener{signals: &e.signals, lane: parts[0].Lane, woken: parts[0].Woken(), hear: hear}
+	l.on(func(c *channel) { c.hears[l.woken] = append(c.hears[l.woken], l) })
+	return l.hears, l.stop
+}
+
+// on calls do with the channel of the listener, which it opens if needed.
+func (l *listener) on(do func(*channel)) {
+	s := l.signals
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.engine.channelOf(l.lane, s.engine.client.Cluster() && !s.plain)
+	c := s.channels[of.Name]
+	if c == nil && !s.closed {
+		c = s.open(of)
+	}
+	if c != nil {
+		c.idle.Stop()
+		do(c)
+	}
+}
+
+// hears reports whether signals reach the listener now.
+func (l *listener) hears() (heard bool) {
+	l.on(func(c *channel) { heard = c.heard })
+	return heard
+}
+
+func (l *listener) stop() {
+	l.on(func(c *channel) {
+		rest := c.hears[l.woken][:0:0]
+		for _, other := range c.hears[l.woken] {
+			if other != l {
+				rest = append(rest, other)
+			}
 		}
-	}
-	return len(l.channels) > 0
+		if c.hears[l.woken] = rest; len(rest) == 0 {
+			delete(c.hears, l.woken)
+		}
+		if len(c.hears) == 0 {
+			c.idle.Reset(idleChannel)
+		}
+	})
 }
 
-// hears returns how the process hears signals of a lane now, and subscribes if it may need them.
-func (l *lines) hears(lane int) wire.Hearing {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.engine
-	if e.client.Known() == nil || l.closed {
-		return wire.Deaf
-	}
-	of := e.channelOf(lane, e.client.Cluster() && !l.plain, l.name)
-	c := l.channels[of.Name]
-	if c == nil {
-		c = l.open(of)
-	}
-	c.idle.Reset(idleChannel)
-	switch {
-	case !c.heard:
-		return wire.Deaf
-	case c.Shard:
-		return wire.ByShard
-	}
-	return wire.ByPublish
-}
-
-// channelOf returns the channel of a process for a lane.
-func (e *Engine) channelOf(lane int, shard bool, process string) servers.Channel {
-	head := e.options.Prefix + ":"
-	if shard {
-		head = e.keys.Heads[lane]
-	}
-	return e.client.Channel(head+"wake:"+process, shard)
+// channelOf returns the channel of a lane.
+func (e *Engine) channelOf(lane int, shard bool) servers.Channel {
+	return e.client.Channel(e.keys.Heads[lane]+"wake", shard)
 }
 
 // open begins a subscription. The caller holds the lock.
-func (l *lines) open(of servers.Channel) *channel {
+func (s *signals) open(of servers.Channel) *channel {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &channel{Channel: of, lines: l, cancel: cancel}
+	c := &channel{Channel: of, signals: s, hears: map[string][]*listener{}, cancel: cancel}
 	c.idle = time.AfterFunc(idleChannel, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		c.end()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(c.hears) == 0 {
+			c.end()
+		}
 	})
-	l.channels[c.Name] = c
+	if s.channels == nil {
+		s.channels = map[string]*channel{}
+	}
+	s.channels[c.Name] = c
 	go c.listen(ctx)
 	return c
 }
 
 // end ends the subscription. The caller holds the lock.
 func (c *channel) end() {
-	if c.lines.channels[c.Name] == c {
-		delete(c.lines.channels, c.Name)
+	if c.signals.channels[c.Name] == c {
+		delete(c.signals.channels, c.Name)
 	}
 	c.heard = false
 	c.idle.Stop()
 	c.cancel()
 }
 
-func (l *lines) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-	for _, c := range l.channels {
+// close ends all subscriptions, and has all listeners ask, so that they learn that the engine is closed.
+func (s *signals) close() {
+	s.mu.Lock()
+	s.closed = true
+	var all []*listener
+	for _, c := range s.channels {
+		for _, some := range c.hears {
+			all = append(all, some...)
+		}
 		c.end()
+	}
+	s.mu.Unlock()
+	for _, l := range all {
+		l.hear()
 	}
 }
 
@@ -144,36 +184,41 @@ func (c *channel) receive(ctx context.Context) error {
 
 // lose notes that the channel hears nothing for now.
 func (c *channel) lose() {
-	c.lines.mu.Lock()
-	defer c.lines.mu.Unlock()
+	c.signals.mu.Lock()
+	defer c.signals.mu.Unlock()
 	c.heard = false
 }
 
-// withoutShards uses plain channels from now on.
+// withoutShards uses plain channels from now on, also for the listeners that are there.
 func (c *channel) withoutShards() {
-	c.lines.mu.Lock()
-	defer c.lines.mu.Unlock()
-	c.lines.plain = true
+	s := c.signals
+	s.mu.Lock()
+	s.plain = true
 	c.end()
+	s.mu.Unlock()
+	for _, some := range c.hears {
+		for _, l := range some {
+			l.on(func(c *channel) { c.hears[l.woken] = append(c.hears[l.woken], l) })
+		}
+	}
 }
 
-// received passes a signal on to the process.
+// received passes a signal on. The first message that the channel hears also has its listeners ask: slots may have come free
+// before.
 func (c *channel) received(message string) {
-	if message == probeSignal {
-		c.lines.mu.Lock()
-		c.heard = c.lines.channels[c.Name] == c
-		c.lines.mu.Unlock()
-		return
+	s := c.signals
+	s.mu.Lock()
+	var all []*listener
+	if message != probeSignal {
+		all = append(all, c.hears[message]...)
+	} else if !c.heard {
+		c.heard = s.channels[c.Name] == c
+		for _, some := range c.hears {
+			all = append(all, some...)
+		}
 	}
-	if len(message) == signalLength {
-		c.lines.hear(enginekit.LineSignal{
-			Token:  binary.LittleEndian.Uint64([]byte(message)),
-			Units:  wire.UnitsOf(doubleAt(message, 8)),
-			MinAge: wire.WaitOf(doubleAt(message, 16)),
-		})
+	s.mu.Unlock()
+	for _, l := range all {
+		l.hear()
 	}
-}
-
-func doubleAt(message string, i int) float64 {
-	return math.Float64frombits(binary.LittleEndian.Uint64([]byte(message[i:])))
 }

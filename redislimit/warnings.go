@@ -133,7 +133,7 @@ func (e *Engine) signalWarning(ctx context.Context) string {
 func (e *Engine) trySignal(ctx context.Context, shard bool) (denied string) {
 	ctx, cancel := context.WithTimeout(ctx, trySignalFor)
 	defer cancel()
-	probe, published := e.channelOf(0, shard, "probe-"+rand.Text()[:8]), make(chan error, 1)
+	probe, published := e.client.Channel(e.keys.Heads[0]+"probe-"+rand.Text()[:8], shard), make(chan error, 1)
 	subscribed := sync.OnceFunc(func() {
 		go func() {
 			published <- probe.Publish(ctx, probeSignal)

@@ -55,7 +55,7 @@ func campaign(ctx context.Context, c *config) (r *result, err error) {
 	}
 	c.Say("checking %d accounts", len(r.accounts))
 	r.broken, r.closest = r.check()
-	r.broken = append(r.broken, r.leaked(redislimit.DefaultLease+5*time.Second, linesEnd)...)
+	r.broken = append(r.broken, r.leaked(redislimit.DefaultLease+5*time.Second)...)
 	r.took = time.Since(r.begun)
 	return r, nil
 }
@@ -174,9 +174,8 @@ func (p *asker) wait() error {
 
 func (p *asker) kill() { _ = p.cmd.Process.Kill() }
 
-// leaked waits for the longest lease and returns the slots that are taken after it, although all callers have left. It
-// waits for lines in the same way.
-func (r *result) leaked(longest, lines time.Duration) (all []broken) {
+// leaked waits for the longest lease and returns the slots that are taken after it, although all callers have left.
+func (r *result) leaked(longest time.Duration) (all []broken) {
 	deadline := time.Now().Add(longest)
 	for number, w := range r.worlds {
 		if w.given {
@@ -195,9 +194,6 @@ func (r *result) leaked(longest, lines time.Duration) (all []broken) {
 			}
 		}
 		engine.Close()
-		if text := w.awaitNoLine(time.Now().Add(lines)); text != "" {
-			all = append(all, broken{World: number, Promise: promiseLines, Subject: -1, From: r.to, To: now(), Text: text})
-		}
 	}
 	return all
 }

@@ -235,7 +235,7 @@ func TestALeakedSlotIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &result{book: newBook(all, nil, map[int]*world{worldServer: {url: "redis://" + server.Addr}})}
-	if got := r.leaked(0, 0); len(got) > 0 {
+	if got := r.leaked(0); len(got) > 0 {
 		t.Fatalf("without a slot taken: %v", got)
 	}
 	engine, err := redislimit.Open("redis://"+server.Addr, redislimit.Options{Lanes: lanes, Prefix: prefixServer})
@@ -247,7 +247,7 @@ func TestALeakedSlotIsFound(t *testing.T) {
 	if d, err := engine.Take(t.Context(), all[i].request(1)); err != nil || !d.Allowed {
 		t.Fatalf("Take: %+v, %v", d, err)
 	}
-	if got := r.leaked(0, 0); len(got) != 1 || got[0].Subject != i || got[0].Promise != promiseLeaked {
+	if got := r.leaked(0); len(got) != 1 || got[0].Subject != i || got[0].Promise != promiseLeaked {
 		t.Errorf("with a slot of %v taken: %+v, want it found", &all[i], got)
 	}
 }

@@ -26,7 +26,6 @@ const (
 	promiseBound  = "a limit admits at most its bound, and what the table grants"
 	promiseSlots  = "at most the slots of a limit are held"
 	promiseLeaked = "no slot stays taken"
-	promiseLines  = "no entry stays in line"
 	promiseLeft   = "nothing stays to be undone or renewed"
 	promiseOnTime = "no call outlasts its deadline"
 	promiseServed = "a caller in line goes within a second while slots are free"

@@ -39,7 +39,7 @@ func TestServersThatAreNotWellInTimeAreMended(t *testing.T) {
 		t.Errorf("a server that cannot be mended: %+v, given up %v, want it given up and granted to the end", last, w.given)
 	}
 	r := &result{book: newBook(nil, nil, map[int]*world{worldServer: w}), begun: time.Now()}
-	if got := r.leaked(0, 0); len(got) > 0 {
+	if got := r.leaked(0); len(got) > 0 {
 		t.Errorf("servers that were given up: %+v, want no broken promise", got)
 	}
 	r.worlds[worldSentinel] = &world{number: worldSentinel}

@@ -3,11 +3,6 @@ package main
 import (
 	"testing"
 	"time"
-
-	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
-	"github.com/weirflow/weir/internal/redistest"
-	"github.com/weirflow/weir/redislimit"
 )
 
 // Slots are free at 1 s while a caller stands in line, which goes or leaves later.
@@ -83,50 +78,6 @@ func TestSlotsThatNoCallerKnowsOfAreTakenUntilTheirLease(t *testing.T) {
 		}
 		if got := promises(b); len(got) != tt.want {
 			t.Errorf("a reply lost in a move of the lanes %b, and a caller that waits for %v: %v, want %d broken promises", tt.lane, tt.until, got, tt.want)
-		}
-	}
-}
-
-// The entry of a process that does not ask again stays in line for some seconds.
-func TestAnEntryLeftInLineIsFound(t *testing.T) {
-	server := redistest.Start(t)
-	w := &world{url: "redis://" + server.Addr, server: server}
-	if text := w.awaitNoLine(time.Now()); text != "" {
-		t.Fatalf("without a line: %s", text)
-	}
-	engine, err := redislimit.Open(w.url, redislimit.Options{Lanes: lanes, Prefix: prefixServer})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Close()
-	all, err := subjects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := engine.EnterLines(func(enginekit.LineSignal) {})
-	for i := range all {
-		s := &all[i]
-		if s.use != useLine {
-			continue
-		}
-		held, err := engine.Reserve(t.Context(), s.request(int64(s.bounds[0].Units)))
-		if err != nil || !held.Decision.Allowed {
-			t.Fatalf("Reserve: %+v, %v", held, err)
-		}
-		ask := &enginekit.LineAsk{Keys: []enginekit.LineKey{{Slots: s.request(1)}}, Callers: []enginekit.LineCaller{{Requests: []weir.Request{s.request(1)}, Lease: weir.NewLease(), Since: time.Now()}}}
-		if err := lines.Ask(t.Context(), ask); err != nil || len(ask.Callers[0].Stands) == 0 {
-			t.Fatalf("%v: a caller in line: %+v, %v, want it to stand", s, ask.Callers[0], err)
-		}
-		r := &result{book: newBook(all, nil, map[int]*world{worldServer: w})}
-		got := r.leaked(0, 0)
-		if len(got) != 2 || got[0].Promise != promiseLeaked || got[1].Promise != promiseLines {
-			t.Errorf("%v: with all slots taken and an entry left: %+v, want both found", s, got)
-		}
-		if err := held.Done(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if text := w.awaitNoLine(time.Now().Add(10 * time.Second)); text != "" {
-			t.Errorf("%v: some seconds later: %s", s, text)
 		}
 	}
 }

@@ -204,6 +204,39 @@ func (q *Queue[W]) All(yield func(W) bool) {
 	}
 }
 
+// Ahead yields the waiters in the order in which they go if none joins or leaves.
+func (q *Queue[W]) Ahead(yield func(W) bool) {
+	if q.several == nil {
+		q.own.All(yield)
+		return
+	}
+	heads := NewHeap(func(a, b *head[W]) bool {
+		s, t := a.tag(a.start), b.tag(b.start)
+		return s.before(t) || !t.before(s) && a.next.Arrival < b.next.Arrival
+	}, func(h *head[W]) *int { return &h.place })
+	for _, f := range q.busy() {
+		heads.Put(&head[W]{flow: f, next: f.first, start: f.start, place: -1})
+	}
+	for heads.Len() > 0 {
+		h := heads.Pop()
+		if !yield(h.next.waiter) {
+			return
+		}
+		h.start += h.next.units()
+		if h.next = h.next.next; h.next != nil {
+			heads.Put(h)
+		}
+	}
+}
+
+// head is the next waiter of a flow, after those that Ahead has yielded.
+type head[W any] struct {
+	*flow[W]
+	next  *Node[W]
+	start int64
+	place int
+}
+
 // Firsts yields the first waiter of each flow, in no particular order.
 func (q *Queue[W]) Firsts(yield func(W) bool) {
 	for _, f := range q.busy() {

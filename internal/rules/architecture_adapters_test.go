@@ -76,7 +76,6 @@ var adapterRules = map[string]packageRule{
 			"limittest":               "the suite tests every engine",
 			"internal/redistest":      "tests ask real servers",
 			"layer":                   "layers stand over it while servers fail",
-			"internal/linetest":       "the script and its rules in Go give the same answers",
 			"internal/testprocess":    "workers of several processes wait for one limit",
 			"pace":                    "callers of several processes wait for one limit",
 		},

@@ -65,12 +65,8 @@ var coreRules = map[string]packageRule{
 		},
 		testImports: reasons{
 			"internal/layertest": "engines of tests have empty functions around them",
-			"internal/linetest":  "queues of several processes share its server",
 			"layer":              "queues ask through a Guard",
 		},
-	},
-	"internal/linetest": {
-		imports: reasons{".": "its server is a memory engine", "enginekit": "it keeps lines"},
 	},
 	"fetch": {
 		imports: reasons{

@@ -29,16 +29,12 @@ const (
 	movingPause = 5 * time.Millisecond
 )
 
-// oneByOne makes each decision on its own, in order, but those of an ask of callers in line together. While a slot moves, a
-// decision on one key finds the key on one of two nodes. A decision on several keys is repeated for a while, until all of
-// them have moved.
+// oneByOne makes each decision on its own, in order. While a slot moves, a decision on one key finds the key on one of two
+// nodes. A decision on several keys is repeated for a while, until all of them have moved.
 func (l *Lanes) oneByOne(s *Submission) {
 	tries := MovingTries
-	for i, end := s.Decided, 0; i < len(s.Decisions); i = end {
-		if end = i + 1; s.Decisions[i].Line != nil {
-			end = len(s.Decisions)
-		}
-		alone := []*Submission{{Decisions: s.Decisions[i:end], Ctx: s.Ctx}}
+	for i := s.Decided; i < len(s.Decisions); i++ {
+		alone := []*Submission{{Decisions: s.Decisions[i : i+1], Ctx: s.Ctx}}
 		lane := alone[0].lane()
 		exchange := func() error { return l.exchange(lane, alone) }
 		err := exchange()
@@ -53,8 +49,8 @@ func (l *Lanes) oneByOne(s *Submission) {
 		if fault.Crossing(err) {
 			err = fault.ErrCrossing
 		}
-		for j := i; err != nil && j < end; j++ {
-			s.Decisions[j].Err = err
+		if err != nil {
+			s.Decisions[i].Err = err
 		}
 	}
 }
@@ -68,7 +64,7 @@ func (l *Lanes) keyByKey(lane int, d *wire.Decision, ctx context.Context) error 
 		}
 		var places []int
 		own := *d
-		own.Parts, own.Unsignalled = nil, true
+		own.Parts = nil
 		for j := range d.Parts {
 			if d.Parts[j].Key == d.Parts[i].Key {
 				places, own.Parts = append(places, j), append(own.Parts, d.Parts[j])

@@ -58,7 +58,7 @@ func (l *Lanes) exchange(lane int, submissions []*Submission) error {
 	}
 	b := batches.Get().(*wire.Batch)
 	ctx, began := traced(submissions), time.Now()
-	b.Watch = l.watch.Load() > 0
+	b.Watch, b.Shards = l.watch.Load() > 0, l.setup.Shards
 	for _, s := range submissions {
 		for i := s.Decided; i < len(s.Decisions); i++ {
 			d := &s.Decisions[i]

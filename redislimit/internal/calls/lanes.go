@@ -42,6 +42,7 @@ type Setup struct {
 	Keys           stored.Keys
 	Lanes          int
 	OneSlot        bool
+	Shards         bool // releases of slots are published on shards of a cluster
 	Batch, Flights int
 	Clock          func() int64
 	DenyNewServer  bool

@@ -13,9 +13,6 @@ type workload struct {
 }
 
 func (w *workload) add(d *wire.Decision) {
-	if d.Line != nil && d.Line.Header != nil {
-		w.total += stored.LineWork * len(d.Line.Header.Keys)
-	}
 	for i := range d.Parts {
 		p := &d.Parts[i]
 		work := p.Limit.Weight

@@ -324,7 +324,7 @@ func (r *release) ended(succeeded bool) {
 	switch {
 	case h.state == over:
 	case succeeded && (r.whole || h.part.Cost <= 0):
-		h.end(false)
+		h.end(true) // for the other reservations of the slots
 	case r.whole:
 		h.at(earlier(time.Now().Add(h.retry()), h.ends))
 	}

@@ -57,10 +57,10 @@ func (l *Limit) name(long string) {
 		if fields[2] != "0" {
 			code += "." + fields[2]
 		}
-		l.State, l.Line = rule+":"+code+":", rule+":q"+code+":"
+		l.State = rule + ":" + code + ":"
 		return
 	}
-	l.State, l.Line = rule+"::", rule+":q:"
+	l.State = rule + "::"
 	ordinal, _ := strconv.Atoi(fields[2]) // below rule.MaxLimits
 	id := append([]byte(l.Letter), byte(ordinal))
 	if l.Kind > KindLeaky {

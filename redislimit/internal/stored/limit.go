@@ -84,7 +84,6 @@ type Limit struct {
 	Letter   string // the name of the algorithm
 	Identity string // of a state of fixed size in its value
 	State    string // the name of a key's value
-	Line     string // and of the line of callers that wait for it
 	Earlier  []FormerKey
 	Denied   bool // a refusal may be written
 	Weight   int  // see work

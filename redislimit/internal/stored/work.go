@@ -13,7 +13,6 @@ const (
 	MostWork  = 1000
 	MostHeavy = 660 // of heavy states, because a decision on one may also have to copy it
 	HeavyWork = 16  // from here on, work is mostly the reading of the state
-	LineWork  = 8   // of a line
 	LaterWork = 8   // of a further decision on a state that has been read
 
 	// MostExtra is the number of entries that a log or a gate may have above its limit before it refuses a record.

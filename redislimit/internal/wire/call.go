@@ -14,6 +14,7 @@ type Batch struct {
 	Args    []byte
 	Spent   []byte // of each decision, if DenyNewServer is set
 	Long    []byte // the numbers of the keys of long logs
+	Shards  bool   // releases of slots are published on shards of a cluster
 	Watch   bool   // earlier has the keys of earlier versions
 	Earlier []byte
 	last    *Decision // the previous one, if it can be repeated
@@ -37,8 +38,8 @@ const (
 	withSlots
 	withUpTo
 	withIdentities
-	withLines
-	withSets // decisions of several groups
+	withWakes // 0 for none, or how the server publishes: see Batch.Shards
+	withSets  // decisions of several groups
 	withResets
 	withs
 )
@@ -48,7 +49,7 @@ func (b *Batch) Add(d *Decision) {
 	if len(b.Args) == 0 {
 		b.Args = append(b.Args, make([]byte, withs)...)
 	}
-	if b.line(d) { // the script reads the slots of lines in between
+	if b.wakes(d) {
 		b.last = nil
 	} else if b.again(d) {
 		return

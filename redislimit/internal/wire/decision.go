@@ -21,13 +21,10 @@ type Decision struct {
 	Again    bool // the answer is the first one to its identity, not the first time
 	Late     bool // an undo or withdrawal of the engine: the caller has gone
 
-	Unsignalled bool // the call names no lines of the slots that it frees
-	Parts       []Part
-	Now         int64        // us; for an undo, when the undone take was written
-	Sent        time.Time    // when the call left; for an undo, that of the undone take
-	Identity    string       // the key of its identity; empty without one
-	Line        *LineCaller  // of a caller that waits for slots; otherwise nil
-	Booking     *LineBooking // of a caller that books in line; otherwise nil
+	Parts    []Part
+	Now      int64     // us; for an undo, when the undone take was written
+	Sent     time.Time // when the call left; for an undo, that of the undone take
+	Identity string    // the key of its identity; empty without one
 
 	First Op    // for the identity of a take that only peeks, because its limit has become too small: opTake or opUpTo
 	Most  int64 // for the identity of an opUpTo, the most times that its caller asked for; 0 if times says it
@@ -168,11 +165,10 @@ func (d *Decision) fingerprint() string {
 // IsHeld reports whether the part is slots under an identity.
 func (p *Part) IsHeld() bool { return p.Limit.Kind == stored.KindSlots && p.Lease != 0 && p.Cost > 0 }
 
-// Divisible reports whether deciding each key of the decision on its own gives the same answer. The script signals
-// no caller in line then: the caller asks again within a second.
+// Divisible reports whether deciding each key of the decision on its own gives the same answer.
 func (d *Decision) Divisible() bool {
 	switch {
-	case d.Identity != "" || d.Line != nil:
+	case d.Identity != "":
 		return false
 	case d.Op == OpRecord:
 		return !slices.ContainsFunc(d.Parts, func(p Part) bool { return p.Limit.Kind != stored.KindSlots || p.Cost >= 0 || p.Lease == 0 })

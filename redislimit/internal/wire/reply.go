@@ -66,14 +66,12 @@ func (r *Reply) Read(d *Decision, now int64, keys []string) {
 		d.Err = d.misread(true)
 		return
 	}
-	barred := d.Line != nil && r.turn(d.Line)
 	if d.Op == OpBook {
 		d.Due, d.Space = int64(r.Double()), r.Double()
 	}
 	flag := r.byte()
 	if flag == flagUnreadable {
 		d.Err = r.unreadable(d, keys)
-		r.lined(d, now)
 	}
 	if d.Op == OpReset || flag == flagUnreadable {
 		return
@@ -90,7 +88,6 @@ func (r *Reply) Read(d *Decision, now int64, keys []string) {
 			wrote = wrote && !d.Parts[i].Measure.Full
 		}
 	}
-	r.lined(d, now)
 	if r.Short {
 		d.Err = d.misread(true)
 		return
@@ -109,20 +106,8 @@ func (r *Reply) Read(d *Decision, now int64, keys []string) {
 	if held {
 		d.hold(r.Since, now)
 	}
-	if !barred && d.Op != OpUndo && d.Op != OpRenew && d.Op < OpBook && !d.agrees() {
+	if d.Op != OpUndo && d.Op != OpRenew && d.Op < OpBook && !d.agrees() {
 		d.Err = d.misread(false)
-	}
-}
-
-// lined reads what the answer to a decision of a line ends with.
-func (r *Reply) lined(d *Decision, now int64) {
-	switch {
-	case d.Booking != nil:
-		if d.Booking.Retry = r.Double(); !d.Admitted {
-			d.Longest = min(d.Longest, d.Due-now-1) // an older caller may have been before it
-		}
-	case d.Line != nil && d.Line.Last != nil:
-		r.news(d.Line.Last)
 	}
 }
 
@@ -228,23 +213,4 @@ func (r *Reply) unreadable(d *Decision, keys []string) error {
 		return fault.Uncounted(fault.Damaged, fmt.Errorf("the value of key %q has format %d, or another program has written it, and this version reads format %d: see docs/howto/upgrading.md", key, format, stored.FormatVersion))
 	}
 	return fault.Uncounted(fault.Damaged, fmt.Errorf("the value of key %q is damaged: delete the key", key))
-}
-
-// turn reads what the answer to a caller begins with. It reports whether the decision only peeked.
-func (r *Reply) turn(q *LineCaller) (peeked bool) {
-	if q.Nobody {
-		return true
-	}
-	q.Outcome, q.Wait, q.Refusing = r.byte(), r.Double(), r.uint32()
-	return q.Outcome != OutcomeTurn
-}
-
-// news reads what the answer to the last caller of an ask ends with.
-func (r *Reply) news(h *LineHeader) {
-	for i := range h.Keys {
-		n := &h.Keys[i].LineNews
-		n.Units, n.MinAge, n.Look = UnitsOf(r.Double()), WaitOf(r.Double()), WaitOf(r.Double())
-		flags := r.byte()
-		n.Passed, h.Keys[i].Full = flags&1 > 0, flags&2 > 0
-	}
 }

@@ -74,7 +74,7 @@ func New(o Options) *API {
 		a.secret = func(context.Context) ([]byte, error) { return own, nil }
 	}
 	a.checks = newChecks(o.Check)
-	a.waits = newWaits(o.Engine, o.Wait)
+	a.waits = newWaits(o.Engine, o.Wait, a.resolve)
 	a.Use(o.Rules, o.Config)
 	return a
 }

@@ -32,9 +32,6 @@ type granted struct {
 
 // get asks for the requests and returns what came of it. A refusal is no error.
 func (c *asker) get(ask func(context.Context) (granted, error)) (granted, reason, error) {
-	if over, ok := weir.Find[overrider](c.api.engine); ok {
-		c.asks = over.Requests(c.asks) // before they wait at an engine below
-	}
 	ctx, end := c.begin()
 	defer end()
 	got, err := c.inMemory(ctx, ask)

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"weak"
+
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -14,6 +16,7 @@ type inForce struct {
 	leases  leases
 	checks  combinations
 	dynamic dynamic
+	retired map[weak.Pointer[weir.Rule]]bool // rules of the past with names, by which callers may still wait
 }
 
 // Use decides later requests by these rules. They are named ones, and those that a configuration finds by attributes, if
@@ -31,8 +34,43 @@ func (a *API) Use(named []*weir.Rule, config *rules.Config) {
 		f.rules[r.Name()] = r
 	}
 	a.waits.waiting.use(named)
+	if before := a.force.Load(); before != nil {
+		f.retire(before)
+	}
 	a.force.Store(f)
+	a.Changed()
 }
+
+// retire notes the rules of the past that callers may still wait by.
+func (f *inForce) retire(before *inForce) {
+	f.retired = map[weak.Pointer[weir.Rule]]bool{}
+	for rule := range before.retired {
+		if rule.Value() != nil {
+			f.retired[rule] = true
+		}
+	}
+	for _, r := range before.named {
+		f.retired[weak.Make(r)] = true
+	}
+}
+
+// resolve returns a request by the rule and the override that are in force. A rule that is gone stays as it was.
+func (a *API) resolve(r weir.Request) weir.Request {
+	f := a.force.Load()
+	if r.Rule == nil {
+		return r
+	}
+	if now := f.rules[r.Rule.Name()]; now != nil && f.retired[weak.Make(r.Rule)] {
+		r.Rule = now
+	}
+	if over, ok := weir.Find[overrider](a.engine); ok {
+		r = over.Requests([]weir.Request{r})[0]
+	}
+	return r
+}
+
+// Changed has waiting callers look at the limits in force, after overrides have changed.
+func (a *API) Changed() { a.waits.queue.Changed() }
 
 // InForce returns the rules that later requests are decided by: those with names, and those of files or nil.
 func (a *API) InForce() (named []*weir.Rule, config *rules.Config) {

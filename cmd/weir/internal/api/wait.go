@@ -14,6 +14,8 @@ import (
 type WaitOptions struct {
 	Longest time.Duration // the longest patience of a caller. Default: DefaultWait
 	Callers int           // waiting at a time. Default: DefaultWaiting
+	// NoBooking has all callers ask: see pace.QueueOptions.
+	NoBooking bool
 }
 
 // The defaults of WaitOptions.
@@ -38,9 +40,9 @@ type waits struct {
 	stop    context.CancelFunc
 }
 
-func newWaits(engine weir.Engine, o WaitOptions) *waits {
+func newWaits(engine weir.Engine, o WaitOptions, resolve func(weir.Request) weir.Request) *waits {
 	callers := orDefault(o.Callers, DefaultWaiting)
-	queue, _ := pace.NewQueue(engine, pace.QueueOptions{Queue: callers}) // fails only for a negative bound
+	queue, _ := pace.NewQueue(engine, pace.QueueOptions{Queue: callers, Resolve: resolve, NoBooking: o.NoBooking}) // fails only for a negative bound
 	w := &waits{
 		queue:   queue,
 		waiting: &waiting{},

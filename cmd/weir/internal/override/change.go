@@ -40,10 +40,14 @@ func (t *Table) use(entries []Entry) error {
 	if more := unread - mostLogged; more > 0 {
 		t.log.Warn("more overrides are not in force", "overrides", more)
 	}
-	if err == nil {
-		t.current.Store(x)
+	if err != nil {
+		return err
 	}
-	return err
+	t.current.Store(x)
+	if changed := t.changed.Load(); changed != nil {
+		(*changed)()
+	}
+	return nil
 }
 
 // mostLogged bounds the lines about overrides at one time.
@@ -65,6 +69,9 @@ func (t *Table) Gone(inForce func(rule string) bool) {
 		t.log.Warn("more overrides have no effect: their rules are not in force", "overrides", more)
 	}
 }
+
+// OnChange has changed called after each change.
+func (t *Table) OnChange(changed func()) { t.changed.Store(&changed) }
 
 // Set puts an entry into force, in place of that of the same rule and key. It returns that, or nil. Other daemons follow
 // within a second.

@@ -20,6 +20,7 @@ type Table struct {
 	current atomic.Pointer[index] // nil without entries
 	mu      sync.Mutex            // one change at a time
 	log     *slog.Logger
+	changed atomic.Pointer[func()] // see OnChange
 
 	secret atomic.Pointer[[]byte] // nil until it is asked for, and after a change of the store
 	former []byte                 // the last one; mu guards it

@@ -253,6 +253,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 		Serves: door.Serves, Who: door.Of, Engine: d.engine.Engine, Rules: d.used.named, Config: d.used.config(), Log: d.log, Patience: d.engine.patience, EngineFails: d.engine.health.fails,
 		Check: d.check, Dynamic: o.mayNameLimits(), Secret: d.changed.Secret, Asked: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Wait: o.wait.within(d.most), Also: o.compat.paths(envoy, s.unhealthy),
 	})
+	d.changed.OnChange(s.api.Changed)
 	d.seen.Watch(metrics.Sources{Engine: d.engine.Engine, API: s.api, Rules: d.used.set, Overrides: func() int { return len(d.changed.Entries()) },
 		Certificates: o.ports.keys.Ends, CredentialsFail: o.ports.keys.Failing})
 	traced, endTraces := o.traces.begin(d.seen.HTTP(s.api, s.api.Serves), s.api.Serves, d.seen, d.log)

@@ -13,12 +13,14 @@ import (
 type waitOptions struct {
 	longest time.Duration
 	callers int // 0 is half of the connections
+	asks    bool
 }
 
 func (o *waitOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&o.longest, "max-wait", api.DefaultWait, "let a caller of /v1/wait or /v1/reserve wait this long at most")
 	flags.IntVar(&o.callers, "max-waiting", 0, "let at most `N` callers wait at a time (default half of --max-connections)")
+	flags.BoolVar(&o.asks, "no-booking", false, "have every waiting caller ask, so that those of several keys get their share of a key beside those of it alone")
 }
 
 // check refuses flags that are out of bounds. A waiting caller keeps its connection, so others need some.
@@ -41,5 +43,5 @@ func (o *waitOptions) within(connections int) api.WaitOptions {
 	if o.callers > 0 {
 		callers = min(o.callers, max(connections-1, 1))
 	}
-	return api.WaitOptions{Longest: o.longest, Callers: callers}
+	return api.WaitOptions{Longest: o.longest, Callers: callers, NoBooking: o.asks}
 }

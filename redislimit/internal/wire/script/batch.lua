@@ -3,13 +3,15 @@
 local out, o, number = { pack('<d', now) }, 1, 0
 if since then out[2], o = pack('<d', since), 2 end
 local op, parts, times, letter, decide, refused
+local woken -- the keys whose slots may have come free
 local left, step = 0, 0 -- repeats of the previous decision, and by how much their keys differ
-while pos <= #args and (work <= MOST_WORK or number == 0 or lines > 0 and not line.complete()) do
-  local word, key, lined, id, known, first
+while pos <= #args and (work <= MOST_WORK or number == 0) do
+  local word, key, id, known, first
   word, key, pos = unpack_('<Bc0H', args, pos)
-  while lines > 0 and line[word] do
-    lined, pos = word, line[word](key, pos)
-    word, key, pos = unpack_('<Bc0H', args, pos)
+  if word == 'wakes' then
+    woken = woken or {}
+    for i = 0, key - 1 do woken[unpack_('<H', args, pos + 2 * i)] = true end
+    word, key, pos = unpack_('<Bc0H', args, pos + 2 * key)
   end
   if word == 'identified' then
     local length
@@ -24,13 +26,9 @@ while pos <= #args and (work <= MOST_WORK or number == 0 or lines > 0 and not li
   elseif not known then
     op, parts, times, refused = word, key, nil, false
     special = op ~= 'take' and { found = special and special.found } or nil
-    if lined == 'calls' then
-      o = o + 1
-      refused, out[o] = line.before(parts, pos)
-    elseif op == 'book' then
+    if op == 'book' then
       local longest
       longest, pos = unpack_('<d', args, pos)
-      if lined then longest = line.longest(longest) end
       local p = pos
       special.due, special.vacant = now, now
       for _ = 1, parts do
@@ -84,10 +82,6 @@ while pos <= #args and (work <= MOST_WORK or number == 0 or lines > 0 and not li
     if refused and flag == ADMITTED then flag = REFUSED end
     out[o + 1], out[o + 2] = flag, reply
     o = o + 2
-    if lined then
-      o = o + 1
-      out[o] = line.after(flag == ADMITTED and asked ~= 'peek', special and special.due)
-    end
     if id and counted then remember(id, table.concat(out, '', first, o)) end
     left, key = left - 1, key + step
     if work > MOST_WORK and left > 0 then break end
@@ -119,5 +113,14 @@ end
 for key, tail in pairs(tails) do
   if states[key] == nil then call('APPEND', keys[key], tail) end
 end
-if lines > 0 then line.store() end
+
+-- Whoever waits for slots that came free hears of it. That is lost without harm, and replicas need not know.
+if woken then
+  redis.set_repl(redis.REPL_NONE)
+  for key in pairs(woken) do
+    local lane, name = string.match(keys[key], '^(.-:{%d+}:)(.*)$')
+    local sent = wakes == 2 and redis.pcall('SPUBLISH', lane .. 'wake', name)
+    if type(sent) ~= 'number' then redis.pcall('PUBLISH', lane .. 'wake', name) end -- before Redis 7.0 there are no shards
+  end
+end
 return table.concat(out)

@@ -26,7 +26,9 @@
 -- A decision with an identity follows "identified" like an op; the index of its key in KEYS u16; and its own length u32. If the
 -- identity is known, the answer is the first one again. An undo with the identity of a take undoes it at the instant that the
 -- identity knows, or makes a later take with it UNDONE.
--- A decision that concerns lines follows what line.lua reads. With an identity too, that comes first.
+-- A decision that may free slots follows "wakes" like an op; how many keys it frees slots of, u16; and their indexes in KEYS, u16
+-- each. With an identity too, that comes first. The script publishes these keys, without the prefix and lane that their channel
+-- has.
 -- Decisions of one group that repeat the previous one, of one group too, for other keys: "again" like an op; the first one's
 -- index into KEYS u16; how many there are, u16; by how much the index grows from one to the next, u8.
 --
@@ -34,7 +36,6 @@
 -- the answer to each decision. An answer is:
 -- - with an identity, the instant of the decision as a double, half a us later if the answer is the first one again. If it was
 --   UNDONE, or slots that it took were given back, that is inf, and nothing follows.
--- - for a caller in line, what line.lua says of its turn.
 -- - for upto, how many times it took the costs; the rest is as for a take.
 -- - for book, the instant at which all limits admit the costs, and the instant from which all have space for a booking, as
 --   doubles. It is admitted if the first is soon enough and the second is now.
@@ -45,7 +46,6 @@
 --   states of that head, or a byte 0 if there was none. For logs, gates and slots it is four doubles: the wait before, the wait
 --   after a write (at a refused book: for space for it), the room, and the wait for the whole capacity. An admitted take has only
 --   the last two, measured after it. A room of -1 says that a log is full and the record has written nothing.
--- What line.lua says of lines follows the answer to the last caller of an ask, and to each booking in a line.
 -- A byte LATER ends the reply if the script has stopped before the last decision, but not before the first: it stops when it has
 -- listed, made or moved more than MOST_WORK entries, because other callers of the server wait for it.
 --
@@ -76,7 +76,7 @@ if not now then
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
-local buckets, windows, cycles, logs, slots, uptos, identities, lines, sets, resets, pos = unpack_('<BBBBBBBBBB', args)
+local buckets, windows, cycles, logs, slots, uptos, identities, wakes, sets, resets, pos = unpack_('<BBBBBBBBBB', args)
 
 -- stored has the values, of long logs only the name and the length. MGET also says that a key does not exist if its value is
 -- not a string, and a write would replace that value.
@@ -173,7 +173,7 @@ local states, tails, ends = {}, {}, {} -- of each key: a state that differs from
 -- state returns the state of a key after the previous decisions, without its tail. change notes what a decision on it has
 -- changed.
 local state, change
-if sets + uptos + identities + lines > 0 then
+if sets + uptos + identities > 0 then
   function state(key)
     local s = states[key]
     if s == nil then return stored[key] end
@@ -196,5 +196,5 @@ local function broken(key)
   return UNREADABLE .. pack('<HBB', key, 0, string.byte(s) or 0)
 end
 
--- What several.lua, upto.lua, identity.lua and line.lua define.
-local several, reset, fitting, recall, remember, line
+-- What several.lua, upto.lua and identity.lua define.
+local several, reset, fitting, recall, remember

@@ -66,15 +66,12 @@ func startStanding(t *testing.T, server *redistest.Server, n int) (workers []*wo
 	return workers
 }
 
-// stand starts a caller of the worker, and returns when it is in line.
-func (w *worker) stand(t *testing.T, server *redistest.Server, caller int) {
+// stand starts a caller of the worker.
+func (w *worker) stand(t *testing.T, caller int) {
 	t.Helper()
-	before := ticketsIn(t, server)
 	if _, err := io.WriteString(w.input, fmt.Sprintln(caller)); err != nil {
 		t.Fatal(err)
 	}
-	awaitTickets(t, server, before+1)
-	time.Sleep(25 * time.Millisecond) // callers whose arrivals differ by less than 20 ms are of one age
 }
 
 // order reads n callers of each worker and returns all in the order in which they went.
@@ -95,56 +92,31 @@ func order(t *testing.T, n int, workers ...*worker) (callers []int) {
 	return callers
 }
 
-func TestCallersOfThreeProcessesGetASlotInTheOrderOfRedis(t *testing.T) {
-	server := redistest.Start(t)
-	queue, _ := queueOn(t, server)
-	held, err := queue.Acquire(t.Context(), slotsOfWorkers(t).For("vendor", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	workers := startStanding(t, server, 3)
-	for i := range 12 {
-		workers[(i+i/3)%3].stand(t, server, i)
-	}
-	if err := held.Done(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := order(t, 4, workers...); !slices.IsSorted(got) {
-		t.Errorf("callers went in the order %v, want that of their arrival", got)
-	}
-}
-
-// Processes are killed that hold the slot, that are first in line and that stand in its middle, with many callers each.
-// The others go on after one lease and one life of entries, not one for each dead caller.
-func TestKilledProcessesLeaveTheLineTogether(t *testing.T) {
+// A process that holds the slot is killed, and processes whose callers wait. The others go on after the lease: nobody waits for
+// callers that died.
+func TestKilledProcessesHoldUpOthersForALease(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	holder := startWorker(t, server, "holder")
 	holder.say(t)
 	holder.read(t, new(string))
 	workers := startStanding(t, server, 3)
-	const each = 5
-	for i := range each {
-		workers[0].stand(t, server, i)
+	for i := range 5 {
+		workers[0].stand(t, i)
+		workers[2].stand(t, i)
 	}
-	workers[1].stand(t, server, each)
-	for i := range each {
-		workers[2].stand(t, server, i)
-	}
-	workers[1].stand(t, server, each+1)
+	workers[1].stand(t, 5)
+	workers[1].stand(t, 6)
 	start := time.Now()
 	for _, w := range []*worker{holder, workers[0], workers[2]} {
 		killed(t, w)
 	}
-	if got := order(t, 2, workers[1]); !slices.IsSorted(got) {
-		t.Errorf("callers went in the order %v", got)
+	if got := order(t, 2, workers[1]); len(got) != 2 {
+		t.Errorf("callers %v went, want both", got)
 	}
-	took := time.Since(start)
-	t.Logf("%d callers and the holder died; the others went after %v", 2*each, took)
-	if took > 8*time.Second { // 2 s of lease, a second until entries die, and a heartbeat
+	if took := time.Since(start); took > 8*time.Second { // 2 s of lease, and a busy machine
 		t.Errorf("the others went after %v", took)
 	}
-	awaitTickets(t, server, 0)
 }
 
 const slotsHeld, rateHeld, burstHeld = 2, 100, 10

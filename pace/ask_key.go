@@ -1,0 +1,309 @@
+package pace
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/fair"
+)
+
+// askKey is what a queue knows of a key, under the same limits, for which groups ask.
+type askKey struct {
+	asking  *asking
+	request weir.Request // with any cost
+	groups  int          // that need it
+	asleep  fair.Heap[*group]
+	behind  fair.Heap[*group] // parked for another reason: see keeps
+
+	// The last refusal: no caller asks for cost or more until then. told is the instant that the engine named, which may be
+	// later, because units can come back before.
+	until, told time.Time
+	cost        int64
+	refusedBy   cause
+	wake        appointment
+
+	room   int64 // units that the engine is thought to have, besides those that are asked for
+	trip   *trip // that asks for it; one at a time, so that callers go in order
+	probed bool  // the trip asks for more than the room
+
+	contest
+	failures int // of the engine, one after the other
+	sense    *sense
+}
+
+// cause says what refused.
+type cause uint8
+
+const (
+	byNothing cause = iota
+	byRate
+	bySlots
+	byFault
+)
+
+// The bounds of the time until a key is asked for again.
+const (
+	shortestPause = time.Millisecond
+	firstPause    = 10 * time.Millisecond // after a failure; doubles with each
+	longestPause  = time.Second           // every told instant is an upper bound
+	together      = 50 * time.Millisecond // keys that are asked for without news share trips
+)
+
+func backOff(tries int) time.Duration { return min(firstPause<<min(tries-1, 10), longestPause) }
+
+func (a *asking) newKey(name string, request weir.Request) *askKey {
+	k := &askKey{asking: a, request: request, asleep: newGroups(), behind: newGroups()}
+	k.wake = newAppointment(func() { k.advance(time.Now()) })
+	a.keys[name] = k
+	if request.Rule != nil {
+		key := nameOf(&request)
+		a.names[key] = append(a.names[key], k)
+		if asksForSlots(&request) {
+			k.sense = newSense(k)
+		}
+	}
+	return k
+}
+
+// end forgets a key for which no group asks.
+func (k *askKey) end() {
+	a, name := k.asking, nameOf(&k.request)
+	a.agenda.Remove(&k.wake)
+	delete(a.keys, keyOf(&k.request))
+	if a.names[name] = slices.DeleteFunc(a.names[name], func(o *askKey) bool { return o == k }); len(a.names[name]) == 0 {
+		delete(a.names, name)
+	}
+	if k.sense != nil {
+		k.sense.end()
+	}
+}
+
+func (k *askKey) costOf(c *caller) int64 { return onKey(c.requests, keyOf(&k.request)).Cost }
+
+func (k *askKey) slots() bool { return k.refusedBy == bySlots }
+
+// sleeps reports whether a cost is not asked for now.
+func (k *askKey) sleeps(cost int64, now time.Time) bool {
+	return cost >= k.cost && now.Before(k.until)
+}
+
+// keeps reports whether the next caller of a group must not ask now: the key sleeps, its units are being asked for, or an older
+// group that wants more of it waits. That one keeps the key for a second at a time, and then lets others go for as long.
+func (k *askKey) keeps(g *group, now time.Time) bool {
+	cost := k.costOf(g.next())
+	switch {
+	case k.sleeps(cost, now):
+		return true
+	case k.trip != nil && (k.trip != k.asking.trip || k.probed && k.room < cost):
+		return true
+	}
+	if k.asleep.Len() == 0 {
+		return false
+	}
+	older := k.asleep.First()
+	return older.next().Arrival < g.next().Arrival && k.sleeps(k.costOf(older.next()), now) && now.Sub(older.next().refused)/longestPause%2 == 0
+}
+
+// park keeps a group at the key.
+func (k *askKey) park(g *group, now time.Time) {
+	if k.sleeps(k.costOf(g.next()), now) {
+		if c := g.next(); c.refused.IsZero() {
+			c.refused = now
+		}
+		g.file(&k.asleep)
+		return
+	}
+	g.file(&k.behind)
+}
+
+// advance makes the oldest parked group ready that may ask for the key.
+func (k *askKey) advance(now time.Time) {
+	for {
+		g := k.first(now)
+		if g == nil {
+			return
+		}
+		kept := k.keeps(g, now)
+		if kept && !(g.in == &k.behind && k.sleeps(k.costOf(g.next()), now)) {
+			return
+		}
+		g.unfile()
+		if !kept {
+			g.file(&k.asking.ready)
+			return
+		}
+		k.park(g, now)
+	}
+}
+
+// first returns the oldest parked group, except one that sleeps, or nil.
+func (k *askKey) first(now time.Time) (g *group) {
+	if k.asleep.Len() > 0 && !k.sleeps(k.costOf(k.asleep.First().next()), now) {
+		g = k.asleep.First()
+	}
+	if k.behind.Len() > 0 && (g == nil || k.behind.First().next().Arrival < g.next().Arrival) {
+		g = k.behind.First()
+	}
+	return g
+}
+
+// asked notes that a caller travels.
+func (k *askKey) asked(t *trip, cost int64) {
+	now := time.Now()
+	if k.trip == nil {
+		k.trip, k.probed = t, false
+		if k.refusedBy != byNothing && !now.Before(k.until) {
+			k.woke(now)
+		}
+	}
+	if k.room >= cost {
+		k.room -= cost
+	} else {
+		k.room, k.probed = 0, true
+	}
+}
+
+// woke notes that the time of a refusal has passed: the engine may have units for the cost that it refused. Under a rate one
+// more caller travels, so that its refusal tells the next instant.
+func (k *askKey) woke(now time.Time) {
+	switch k.refusedBy {
+	case byRate:
+		k.room = max(k.room, k.cost)
+		k.expected = !now.Before(k.told)
+	case bySlots:
+		k.room = max(k.room, (slotsTogether-1)*k.cost)
+	}
+}
+
+// granted takes in what the engine has left after a grant.
+func (k *askKey) granted(left int64, named bool) {
+	k.won = true
+	if named {
+		k.room = left
+	} else {
+		k.room = max(k.room, left)
+	}
+}
+
+// refused takes in a refusal of a cost on a trip, unless a smaller one was refused on it, too.
+func (k *askKey) refused(d weir.Decision, cost int64, slots bool) {
+	if k.lost && cost >= k.cost {
+		return
+	}
+	k.lost, k.cost, k.room, k.refusedBy = true, cost, 0, byRate
+	if slots {
+		k.refusedBy = bySlots
+	}
+	k.told = time.Now().Add(min(d.RetryAfter, 24*time.Hour))
+}
+
+// failed takes in that the engine could not decide.
+func (k *askKey) failed() { k.broke = true }
+
+// landed plans when to ask next, after a trip that has asked for the key.
+func (k *askKey) landed(oldest time.Duration) {
+	now := time.Now()
+	k.trip, k.probed = nil, false
+	switch {
+	case k.broke:
+		k.failures++
+		k.cost, k.room, k.refusedBy = 0, 0, byFault
+		k.until = now.Add(backOff(k.failures))
+	case k.lost && k.refusedBy == byRate:
+		k.failures = 0
+		k.until = earliest(now.Add(max(k.rateSpread(time.Until(k.told), oldest), shortestPause)), poll(now.Add(longestPause)))
+	case k.lost || k.sense != nil && k.won && k.room == 0:
+		k.failures = 0
+		k.sense.landed(now, oldest)
+	case k.won:
+		k.failures = 0
+		if k.spread /= 2; k.room >= k.cost || !k.until.After(now) {
+			k.refusedBy, k.until = byNothing, time.Time{}
+		}
+	}
+	k.won, k.lost, k.broke, k.expected = false, false, false, false
+	if k.until.After(now) {
+		k.asking.agenda.plan(&k.wake, k.until)
+	} else {
+		k.asking.agenda.Remove(&k.wake)
+	}
+}
+
+// wakeAt has the key asked for at an instant, unless it is asked for before.
+func (k *askKey) wakeAt(at time.Time) {
+	if at.Before(k.until) {
+		k.until = at
+		k.asking.agenda.plan(&k.wake, at)
+	}
+}
+
+// cameBack has the key asked for, because units came back in this process. held is for how long slots were held.
+func (k *askKey) cameBack(held time.Duration) {
+	if k.sense != nil {
+		k.sense.released(held)
+		return
+	}
+	k.rouse()
+}
+
+// rouse ends the sleep of the key.
+func (k *askKey) rouse() {
+	k.until = time.Time{}
+	k.advance(time.Now())
+}
+
+// poll returns when to ask for a key without news at the latest: such keys are asked for together.
+func poll(at time.Time) time.Time {
+	return at.Add(together - time.Duration(at.UnixNano()%int64(together)))
+}
+
+// waited returns how long the oldest parked caller has waited.
+func (k *askKey) waited() (longest time.Duration) {
+	for _, parked := range []*fair.Heap[*group]{&k.asleep, &k.behind} {
+		if parked.Len() > 0 {
+			longest = max(longest, time.Since(parked.First().next().since))
+		}
+	}
+	return longest
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return a
+	}
+	return b
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// contest is what a key knows of other processes that ask for it.
+type contest struct {
+	spread    time.Duration // of which a random part passes between news and a question
+	expected  bool          // this trip went at a told instant
+	won, lost bool          // a caller of this trip was granted or refused the key
+	broke     bool          // or the engine failed
+}
+
+// rateSpread returns when to ask after a refusal by a rate: at the told instant, and later if another process was quicker at
+// the last one, because it was told the same.
+func (k *askKey) rateSpread(pause, oldest time.Duration) time.Duration {
+	switch {
+	case k.won:
+		k.spread /= 2
+	case k.expected:
+		k.spread = min(max(2*k.spread, firstPause), longestPause)
+	}
+	return pause + part(min(k.spread, pause/2), oldest)
+}
+
+// part returns a random part of a spread, less for one who has waited long.
+func part(spread, waited time.Duration) time.Duration {
+	return rand.N(time.Duration(float64(spread)/(1+float64(waited)/float64(100*time.Millisecond))) + 1)
+}

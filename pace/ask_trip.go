@@ -1,0 +1,251 @@
+package pace
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// trip is one question to the engine, for callers of one group or of several: a call for each, in one OpEach.
+type trip struct {
+	asking  *asking
+	callers []*caller
+	groups  []*group
+	keys    []*askKey
+	batch   weir.Batch
+
+	ctx     context.Context // ends when all callers have left
+	cancel  context.CancelFunc
+	leavers int
+	ends    func() // what Flush waits for
+	began   time.Time
+}
+
+func newTrip(a *asking) *trip { return &trip{asking: a} }
+
+// take takes the next caller of a group along.
+func (t *trip) take(g *group) {
+	c := g.next()
+	for _, k := range g.keys {
+		k.asked(t, k.costOf(c))
+		if !slices.Contains(t.keys, k) {
+			t.keys = append(t.keys, k)
+		}
+	}
+	if g.flying == 0 {
+		t.groups = append(t.groups, g)
+	}
+	g.flying, g.last, c.trip = g.flying+1, c, t
+	t.callers = append(t.callers, c)
+	call := weir.Call{Op: weir.OpTake, Requests: c.requests, Waits: true}
+	if c.acquires {
+		call.Lease = weir.NewLease()
+	}
+	t.batch.Calls = append(t.batch.Calls, call)
+}
+
+// send asks the engine on a goroutine of its own.
+func (t *trip) send() {
+	if len(t.callers) == 0 {
+		return
+	}
+	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(t.callers[0].ctx))
+	t.batch.Results = make([]weir.Result, len(t.callers))
+	t.began = time.Now()
+	go t.fly()
+}
+
+// left notes that a caller has left during the trip.
+func (t *trip) left() {
+	t.leavers++
+	if t.leavers == 1 {
+		t.ends = t.asking.queue.background.begin() // Flush waits for the answer
+	}
+	if t.leavers == len(t.callers) {
+		t.cancel()
+	}
+}
+
+// fly waits for the answers.
+func (t *trip) fly() {
+	late := t.late()
+	batch := t.batch // which a stranger may change
+	err := guarded(func() error {
+		_, err := t.asking.queue.engine.Do(t.ctx, weir.Call{Op: weir.OpEach, Each: &batch, Waits: true})
+		return err
+	})
+	for i, refusal := range late {
+		t.batch.Results[i].Err = refusal
+	}
+	t.asking.queue.mu.Lock()
+	defer t.asking.queue.mu.Unlock()
+	t.cancel()
+	t.landed(err)
+}
+
+// late returns the refusals of callers whose limit would admit them with a delay that ends after their deadlines: they only
+// peek, because such a take would not come back whole.
+func (t *trip) late() (refusals map[int]error) {
+	for i, c := range t.callers {
+		if c.deadline.IsZero() || !c.delays() {
+			continue
+		}
+		err := guarded(func() error {
+			d, err := t.asking.queue.engine.Peek(t.ctx, c.requests...)
+			if err != nil {
+				return err
+			}
+			return c.tooLate(d.Delay)
+		})
+		if err != nil {
+			if refusals == nil {
+				refusals = map[int]error{}
+			}
+			refusals[i], t.batch.Calls[i].Op = err, weir.OpPeek
+		}
+	}
+	return refusals
+}
+
+// landed gives the callers their answers.
+func (t *trip) landed(err error) {
+	for i, c := range t.callers {
+		c.trip = nil
+		r := &t.batch.Results[i]
+		if err != nil {
+			*r = weir.Result{Err: err}
+			if !weir.Unavailable(err) && i > 0 { // it ends the wait of one caller
+				r.Err = againError{err}
+			}
+		} else if r.Err == nil && !r.Decision.Allowed && r.Decision.RetryAfter <= 0 {
+			r.Err = errNonsense
+		}
+		t.learn(c, r)
+	}
+	for _, g := range t.groups {
+		g.unfile() // before its callers change
+		g.flying, g.last = 0, nil
+	}
+	t.grant()
+	for i, c := range t.callers {
+		t.settle(c, &t.batch.Calls[i], &t.batch.Results[i])
+	}
+	for _, k := range t.keys {
+		k.landed(time.Since(t.callers[0].since))
+	}
+	for _, g := range t.groups {
+		if g.callers.Len() == 0 {
+			g.end()
+		} else {
+			g.refile()
+		}
+	}
+	for _, k := range t.keys {
+		k.advance(time.Now())
+	}
+	t.asking.pump()
+	if t.ends != nil {
+		t.ends()
+	}
+}
+
+// againError is the error of a trip for callers that ask again.
+type againError struct{ error }
+
+func (e againError) Unwrap() error   { return e.error }
+func (againError) Unavailable() bool { return true }
+
+// learn tells the keys of a caller what the engine answered.
+func (t *trip) learn(c *caller, r *weir.Result) {
+	d, told := r.Decision, false
+	for i, k := range c.group.keys {
+		named := k.request.Rule != nil && d.Rule == k.request.Rule.Name() && d.Key == k.request.Key
+		told = told || named
+		named = named || !told && i == len(c.group.keys)-1 // a stranger's engine names no key
+		switch {
+		case r.Err != nil:
+			if weir.Unavailable(r.Err) {
+				k.failed()
+			}
+		case d.Allowed:
+			k.granted(d.Remaining, named)
+		case named:
+			k.refused(d, k.costOf(c), bySlotsOf(k.request.Rule, d))
+		}
+	}
+}
+
+// grant moves grants to the front of each group, whose callers on a trip ask for the same: the oldest of those that stay go
+// first, whatever instants the engine decided at.
+func (t *trip) grant() {
+	for _, g := range t.groups {
+		var mine []int
+		for i, c := range t.callers {
+			if c.group == g {
+				mine = append(mine, i)
+			}
+		}
+		to := 0
+		for _, i := range mine {
+			if !t.granted(i) {
+				continue
+			}
+			for to < len(mine) && (t.callers[mine[to]].left || t.batch.Results[mine[to]].Err != nil) {
+				to++
+			}
+			if to == len(mine) {
+				break
+			}
+			t.swap(mine[to], i)
+			to++
+		}
+	}
+}
+
+func (t *trip) granted(i int) bool {
+	r := &t.batch.Results[i]
+	return r.Err == nil && r.Decision.Allowed
+}
+
+func (t *trip) swap(i, j int) {
+	t.batch.Results[i], t.batch.Results[j] = t.batch.Results[j], t.batch.Results[i]
+	t.batch.Calls[i], t.batch.Calls[j] = t.batch.Calls[j], t.batch.Calls[i]
+}
+
+// settle ends the wait of a caller that goes, fails or has left. The others keep their places.
+func (t *trip) settle(c *caller, call *weir.Call, r *weir.Result) {
+	q, g, d, err := t.asking.queue, c.group, r.Decision, r.Err
+	if err != nil && weir.MayHaveCounted(err) {
+		q.release(call)
+	}
+	switch {
+	case err == nil && d.Allowed:
+		c.decision = d
+		if c.acquires {
+			take := *call
+			take.Taken = r.Taken
+			c.reservation = weir.Granted(q.engine, t.began, d, nil, take)
+		}
+		if c.left {
+			g.callers.Remove(&c.Node)
+			q.abandon(c)
+			return
+		}
+		g.callers.Serve(&c.Node)
+		q.end(c, nil)
+		return
+	case c.left:
+		g.callers.Remove(&c.Node)
+		return
+	case err == nil:
+		err = c.refusedBy(d)
+	case weir.Unavailable(err):
+		return
+	}
+	if err != nil {
+		g.callers.Remove(&c.Node)
+		q.end(c, err)
+	}
+}

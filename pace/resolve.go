@@ -1,0 +1,87 @@
+package pace
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weirflow/weir"
+)
+
+// resolve sets the requests of a caller by the rules that are in force: see QueueOptions.Resolve.
+func (q *Queue) resolve(c *caller) {
+	if q.resolver == nil {
+		c.requests = c.asked
+		return
+	}
+	c.requests = make([]weir.Request, len(c.asked))
+	for i, r := range c.asked {
+		c.requests[i] = q.resolver(r)
+	}
+}
+
+// changes resolves the requests of a caller anew. It reports whether they differ from before.
+func (q *Queue) changes(c *caller) bool {
+	if q.resolver == nil {
+		return false
+	}
+	before := c.requests
+	q.resolve(c)
+	if slices.Equal(before, c.requests) {
+		c.requests = before // a call may read them
+		return false
+	}
+	return true
+}
+
+// Changed has all waiting callers look at the rules in force: see QueueOptions.Resolve. Instants that are booked stay as they
+// are.
+func (q *Queue) Changed() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.exact != nil {
+		q.exact.changed()
+		return
+	}
+	for _, k := range q.ask.keys {
+		k.rouse()
+	}
+	q.ask.pump()
+	if q.book != nil {
+		for _, k := range q.book.keys {
+			q.book.agenda.Remove(&k.look)
+			k.book()
+		}
+	}
+}
+
+// changed moves the callers whose rules have changed.
+func (l *exact) changed() {
+	var moved []*caller
+	for _, line := range l.lines {
+		moved = slices.AppendSeq(moved, line.callers.All)
+	}
+	moved = slices.DeleteFunc(moved, func(c *caller) bool {
+		before := c.requests
+		changed := l.queue.changes(c)
+		after := c.requests
+		if c.requests = before; changed { // by which it is removed
+			l.remove(c)
+			c.requests = after
+		}
+		return !changed
+	})
+	slices.SortFunc(moved, func(a, b *caller) int { return cmp.Compare(a.Arrival, b.Arrival) })
+	for _, c := range moved {
+		l.queue.rejoin(c)
+	}
+	l.look()
+}
+
+// rejoin adds a caller that has left its strategy to that of its present requests. It keeps its age.
+func (q *Queue) rejoin(c *caller) {
+	c.group, c.booked, c.line = nil, nil, nil
+	c.strategy = q.strategyOf(c)
+	if err := guarded(func() error { return c.strategy.join(c) }); err != nil {
+		q.end(c, err)
+	}
+}

@@ -1,0 +1,108 @@
+package pace_test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir/pace"
+)
+
+// crowd is processes whose callers acquire or wait for something again and again.
+type crowd struct {
+	server *server
+	stop   context.CancelFunc
+	all    sync.WaitGroup
+	grants []atomic.Int64
+}
+
+// newCrowd starts processes of that many callers. work is what a caller does once.
+func newCrowd(t *testing.T, s *server, callers []int, n func(process int) network, work func(ctx context.Context, q *pace.Queue, process int) error) *crowd {
+	ctx, stop := context.WithCancel(t.Context())
+	c := &crowd{server: s, stop: stop, grants: make([]atomic.Int64, len(callers))}
+	for i, of := range callers {
+		q := mustQueue(t, s.connect(n(i)))
+		for range of {
+			c.all.Go(func() {
+				for ctx.Err() == nil {
+					if work(ctx, q, i) == nil {
+						c.grants[i].Add(1)
+					}
+				}
+			})
+		}
+	}
+	return c
+}
+
+// during returns the grants of each process in a time, and the calls.
+func (c *crowd) during(length time.Duration) (grants []int64, calls int64) {
+	calls = c.server.calls.Load()
+	for i := range c.grants {
+		grants = append(grants, -c.grants[i].Load())
+	}
+	time.Sleep(length)
+	for i := range c.grants {
+		grants[i] += c.grants[i].Load()
+	}
+	return grants, c.server.calls.Load() - calls
+}
+
+func (c *crowd) end() {
+	c.stop()
+	c.all.Wait()
+	time.Sleep(time.Second) // until all signals have arrived
+}
+
+func sum(all []int64) (n int64) {
+	for _, x := range all {
+		n += x
+	}
+	return n
+}
+
+func TestEqualProcessesShareSlots(t *testing.T) {
+	for _, c := range []struct {
+		processes, callers, slots int
+		hold                      time.Duration
+		least                     float64 // share of what is possible
+		calls                     float64 // a grant, at most
+		apart                     int64   // the most grants of a process for one of another
+	}{
+		{4, 10, 8, 40 * time.Millisecond, 0.85, 3, 3},
+		{3, 20, 4, 20 * time.Millisecond, 0.85, 3, 5},
+		{4, 2, 1, 100 * time.Millisecond, 0.85, 6, 3},
+		{4, 2, 1, 2 * time.Millisecond, 0.5, 4, 3},
+		{50, 10, 8, 40 * time.Millisecond, 0.85, 20, 5},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := newServer(t)
+			slots := rule(t, "slots", "concurrency "+strconv.Itoa(c.slots)+" lease 30s")
+			way := between(150*time.Microsecond, 500*time.Microsecond)
+			crowd := newCrowd(t, server, slices.Repeat([]int{c.callers}, c.processes), func(int) network { return network{way: way} },
+				func(ctx context.Context, q *pace.Queue, _ int) error {
+					a, err := q.Acquire(ctx, slots.For("k", 1))
+					if err == nil {
+						time.Sleep(c.hold)
+						_ = a.Done(context.Background())
+					}
+					return err
+				})
+			time.Sleep(time.Second)
+			grants, calls := crowd.during(30 * time.Second)
+			crowd.end()
+			all := sum(grants)
+			possible := float64(c.slots) * 30 * float64(time.Second) / float64(c.hold)
+			each := float64(calls-all) / float64(all) // a release is a call of its own
+			if apart := slices.Max(grants) / max(slices.Min(grants), 1); float64(all) < c.least*possible || each > c.calls || apart >= c.apart {
+				t.Errorf("want %.2f of what is possible, %.0f calls a grant and no process with %d times the grants of another", c.least, c.calls, c.apart)
+			}
+			t.Logf("%d processes, %d slots of %v: %.2f of what is possible, %.2f calls a grant, %d to %d grants", c.processes, c.slots, c.hold, float64(all)/possible, each, slices.Min(grants), slices.Max(grants))
+		})
+	}
+}
