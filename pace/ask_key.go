@@ -305,5 +305,6 @@ func (k *askKey) rateSpread(pause, oldest time.Duration) time.Duration {
 
 // part returns a random part of a spread, less for one who has waited long.
 func part(spread, waited time.Duration) time.Duration {
-	return rand.N(time.Duration(float64(spread)/(1+float64(waited)/float64(100*time.Millisecond))) + 1)
+	age := waited.Seconds() * 10
+	return rand.N(time.Duration(float64(spread)/(1+age*age)) + 1)
 }

@@ -233,12 +233,12 @@ func TestCallersUseSlotsWholeWithoutRelyingOnSignals(t *testing.T) {
 		least  int // grants of each in 3 s, a bound far below what an idle machine does
 		idle   time.Duration
 	}{
-		{"all hear signals", []queueOf{hearing, hearing, hearing}, 30, 500 * time.Millisecond},
+		{"all hear signals", []queueOf{hearing, hearing, hearing}, 15, 500 * time.Millisecond},
 		{"one cannot hear", []queueOf{hearing, hearing, sending}, 1, 500 * time.Millisecond},
 		{"none can hear", []queueOf{sending, sending, sending}, 60, 500 * time.Millisecond},
 		{"one process that cannot hear", []queueOf{sending}, 150, 500 * time.Millisecond},
 		{"one process with the least rights", []queueOf{minimal}, 150, 500 * time.Millisecond},
-		{"the least rights", []queueOf{minimal, minimal, minimal}, 30, 500 * time.Millisecond},
+		{"the least rights", []queueOf{minimal, minimal, minimal}, 15, 500 * time.Millisecond},
 		{"one hears nothing and does not know", []queueOf{hearing, hearing, mute}, 0, 600 * time.Millisecond},
 		{"none hears anything nor knows", []queueOf{mute, mute, mute}, 0, 700 * time.Millisecond},
 		{"signals overtake answers", []queueOf{overtaken, overtaken, overtaken}, 30, 500 * time.Millisecond},

@@ -97,21 +97,6 @@ func delayed(t *testing.T, server *redistest.Server, way time.Duration) (addr st
 	return listener.Addr().String()
 }
 
-// A process with a round trip of 300 ms neither starves nor stops the others.
-func TestADistantProcessWaitsInLineWithOthers(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	slots, all := mustRule(t, "s=concurrency 4 lease 30s"), newLineCrowd(t)
-	far := queueOver(t, openFor(t, "redis://"+delayed(t, server, 150*time.Millisecond), Options{}))
-	all.come("far", 10, far, 20*time.Millisecond, slots.For("k", 1))
-	for _, queue := range threeQueues(t, server, Options{})[:2] {
-		all.come("near", 10, queue, 20*time.Millisecond, slots.For("k", 1))
-	}
-	time.Sleep(2 * time.Second)
-	all.wantServed(5*time.Second, time.Second, map[string]int{"far": 15, "near": 30})
-	all.end()
-}
-
 // Callers of a host whose slot is held do not keep slots of the total from other hosts.
 func TestABlockedHostLeavesTheTotalToOthers(t *testing.T) {
 	t.Parallel()
@@ -137,47 +122,6 @@ func TestABlockedHostLeavesTheTotalToOthers(t *testing.T) {
 	}
 	all.wantServed(3*time.Second, 500*time.Millisecond, map[string]int{"blocked": 20, "a": 10})
 	all.end()
-}
-
-// A caller of slots and a rate is served beside many callers that book the same rate.
-func TestACallerOfSlotsAndARateIsServedBesideCallersThatBookIt(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	queues := threeQueues(t, server, Options{})
-	rate, slots := mustRule(t, "r=token bucket 100/s burst 1"), mustRule(t, "s=concurrency 10 lease 30s")
-	all := newLineCrowd(t)
-	for _, queue := range queues[:2] {
-		all.book("bookers", 20, queue, rate.For("k", 1))
-	}
-	time.Sleep(500 * time.Millisecond)
-	all.come("asker", 1, queues[2], 0, rate.For("k", 1), slots.For("x", 1))
-	all.wantServed(3*time.Second, 500*time.Millisecond, map[string]int{"asker": 3, "bookers": 150})
-	all.end()
-}
-
-// Three processes with 1, 10 and 200 callers: each caller gets the same share, because all go in order of arrival.
-func TestCallersOfCrowdsOfUnequalSizeGetEqualShares(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	slots, all := mustRule(t, "s=concurrency 8 lease 30s"), newLineCrowd(t)
-	sizes := []int{1, 10, 200}
-	for i, queue := range threeQueues(t, server, Options{}) {
-		all.come(fmt.Sprint(sizes[i]), sizes[i], queue, 10*time.Millisecond, slots.For("k", 1))
-	}
-	time.Sleep(time.Second)
-	grants, _ := all.work(5 * time.Second)
-	all.end()
-	sum := 0
-	for _, n := range grants {
-		sum += n
-	}
-	fair := float64(sum) / 211
-	for _, size := range sizes {
-		each := float64(grants[fmt.Sprint(size)]) / float64(size)
-		if each < fair/2-1 || each > 2*fair+1 {
-			t.Errorf("each of %d callers was served %.1f times, want about %.1f", size, each, fair)
-		}
-	}
 }
 
 // 150 callers sleep until a rate of their own admits them, and the slots are free: others take them at once.
