@@ -1,4 +1,4 @@
-// Program scaling computes from measured costs what a rate of decisions needs. It writes the table of docs/why/scaling.md and its
+// Program scaling computes from measured costs what a rate of decisions needs. It writes the table of docs/why/performance.md and its
 // picture.
 //
 //	go run ./bench/scaling
@@ -19,7 +19,7 @@ type shape struct {
 	source string
 }
 
-// shapes are measured on two cores of one machine, as docs/why/scaling.md says.
+// shapes are measured on two cores of one machine, as docs/why/performance.md says.
 var shapes = []shape{
 	{"in the process", 0.217, 0, "`weir.Memory`, a million keys: bench/RESULTS.md"},
 	{"leases on Redis", 0.404, 0, "two cores at 202 ns, Redis' part included: bench/LAYERS.md"},
@@ -113,7 +113,7 @@ func picture() string {
 
 // The files that the program writes. The table stands between two comments.
 const (
-	page    = "docs/why/scaling.md"
+	page    = "docs/why/performance.md"
 	drawing = "docs/pictures/scaling.svg"
 	begin   = "<!-- computed by go run ./bench/scaling -->\n"
 	end     = "<!-- end -->\n"
