@@ -745,7 +745,7 @@ func TestAClockThatPanicsLeavesNothingLocked(t *testing.T) {
 		func() { k.Allow("k") }, func() { k.Take("k", 1) }, func() { k.Peek("k", 1) }, func() { k.Record("k", 1) }, func() { k.Reset("k") },
 		func() { _ = k.SetLimit(limit) }, k.Refresh, func() { k.Reserve("k", 1, 0) }, func() { _ = k.WaitMax(ctx, "k", 1, 1) },
 		func() { m.Take(ctx, rule.For("k", 1)) }, func() { m.Peek(ctx, rule.For("k", 1)) }, func() { m.Record(ctx, rule.For("k", 1)) },
-		func() { _ = m.Reset(ctx, rule.For("k", 1)) }, func() { m.Top(1) },
+		func() { _ = m.Reset(ctx, rule.For("k", 1)) },
 	}
 	for i, verb := range verbs {
 		clock.broken.Store(true)

@@ -332,8 +332,6 @@ func refusal(result any) bool {
 		return r == nil || !r.Decision.Allowed
 	case weir.MemoryStats:
 		return r.Keys == 0
-	case []weir.KeyCount:
-		return len(r) == 0
 	}
 	return result == nil || reflect.ValueOf(result).IsZero()
 }

@@ -178,7 +178,7 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 	if decided.Done() {
 		d.describe(&answer)
 		d.Rule, d.Key = q.Rule.compiled.Name, q.Key
-		decided.Count(m.engine, q.Key, answer.Allowed)
+		decided.Count(answer.Allowed)
 	}
 	return decided.Done()
 }
@@ -387,32 +387,4 @@ func (m *Memory) Stats() MemoryStats {
 		rules[i] = RuleStats(r)
 	}
 	return MemoryStats{Keys: s.Keys, Shared: s.Shared, MaxKeys: m.maxKeys, Bytes: s.Bytes, Evicted: s.Evicted, Overflow: s.Overflow, Rules: rules}
-}
-
-// KeyCount is a key with many decisions.
-type KeyCount struct {
-	Rule, Key string
-	// Count is an estimate of the key's decisions. Counts halve every ten minutes, so that they describe recent traffic.
-	// Overcount bounds how much of Count may belong to keys that the list has dropped. In addition, Count comes from
-	// samples, on average one decision of 128 and more of the first ones: in two cases of three it is off by less
-	// than 12√Count either way.
-	Count, Overcount uint64
-}
-
-// Top returns the n keys with the most decisions, and the n with the most
-// refusals, at most 128 of each. Decisions are those of MemoryStats.
-func (m *Memory) Top(n int) (busiest, refused []KeyCount) {
-	if m.engine == nil {
-		return nil, nil
-	}
-	most, mostRefused := m.engine.Top(n)
-	return keyCounts(most), keyCounts(mostRefused)
-}
-
-func keyCounts(from []memory.KeyCount) []KeyCount {
-	counts := make([]KeyCount, len(from))
-	for i, c := range from {
-		counts[i] = KeyCount(c)
-	}
-	return counts
 }

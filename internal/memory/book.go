@@ -25,7 +25,7 @@ func (e *Engine) Book(requests []rule.Request, longest int64) (answer algorithm.
 	}
 	e.store(&c, answer.Changed, reading)
 	c.nameBinding(&answer)
-	e.count(&c, &answer, now)
+	c.count(&answer)
 	return answer, booked, nil
 }
 

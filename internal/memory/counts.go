@@ -85,7 +85,6 @@ func (s *Stats) addCells(e *Engine, states *limitStates) (n int) {
 type ruleCounts struct {
 	stripes  [stripeCount]stripe // first, so that each is one cache line
 	rule     string
-	salt     uint64 // distinguishes its keys from those of other rules
 	overflow atomic.Uint64
 }
 
@@ -96,41 +95,28 @@ const (
 
 // stripe is one cache line.
 type stripe struct {
-	admitted, refused sampledCount
-	_                 [16]byte
-}
-
-// sampledCount counts decisions, and chooses the ones that heavyKeys sees.
-type sampledCount struct {
-	n          atomic.Uint64
-	nextSample atomic.Uint64
-	lastSample atomic.Uint64 // under the lock of heavyKeys
+	admitted, refused atomic.Uint64
+	_                 [48]byte
 }
 
 // Decided is a decision of TakeOne, which the caller counts. The zero Decided is none.
-type Decided struct {
-	counts *ruleCounts
-	now    int64
-}
+type Decided struct{ counts *ruleCounts }
 
 // Done reports whether there is a decision.
 func (d Decided) Done() bool { return d.counts != nil }
 
-// Count counts the decision on a key. The caller first writes its answer to where it returns it. The atomic addition
+// Count counts the decision. The caller first writes its answer to where it returns it. The atomic addition
 // waits until all earlier writes are in the cache. If it came first, the copy of the answer, which reads two words at
 // once, would wait for that as well.
-func (d Decided) Count(e *Engine, key string, allowed bool) { d.counts.count(e, key, allowed, d.now) }
+func (d Decided) Count(allowed bool) { d.counts.count(allowed) }
 
-// count counts a decision on a key.
-func (r *ruleCounts) count(e *Engine, key string, allowed bool, now int64) {
+func (r *ruleCounts) count(allowed bool) {
 	var here byte
 	s := &r.stripes[stripeOf(uintptr(unsafe.Pointer(&here)))]
-	counted := &s.admitted
-	if !allowed {
-		counted = &s.refused
-	}
-	if n := counted.n.Add(1); n >= counted.nextSample.Load() {
-		e.heavy.sample(e.seed, r, counted, key, allowed, now)
+	if allowed {
+		s.admitted.Add(1)
+	} else {
+		s.refused.Add(1)
 	}
 }
 
@@ -142,22 +128,22 @@ func stripeOf(stack uintptr) int {
 }
 
 // count counts the decisions of a call. The answer names the binding request.
-func (e *Engine) count(c *call, a *algorithm.Answer, now int64) {
+func (c *call) count(a *algorithm.Answer) {
 	for i := range c.accesses {
 		x := &c.accesses[i]
 		if i > 0 && c.accesses[i-1].request == x.request {
 			continue
 		}
-		x.states.counts.count(e, c.requests[x.request].Key, a.Allowed || x.request != a.Binding, now)
+		x.states.counts.count(a.Allowed || x.request != a.Binding)
 	}
 }
 
 func (r *ruleCounts) stats() RuleStats {
 	s := RuleStats{Rule: r.rule, Overflow: r.overflow.Load()}
 	for i := range r.stripes {
-		refused := r.stripes[i].refused.n.Load()
+		refused := r.stripes[i].refused.Load()
 		s.Refusals += refused
-		s.Decisions += refused + r.stripes[i].admitted.n.Load()
+		s.Decisions += refused + r.stripes[i].admitted.Load()
 	}
 	return s
 }

@@ -7,7 +7,7 @@
 // one limit: as words where they fit, otherwise as cells (cells.go) of shards
 // (shard.go). overflow.go sends a key that finds no room to a state
 // that it shares with others. names.go frees the states of rules that the program has
-// no more. counts.go and heavy.go count decisions. save.go and
+// no more. counts.go counts decisions. save.go and
 // load.go write and read snapshots, whose format is in format.go.
 package memory
 
@@ -45,7 +45,6 @@ type Engine struct {
 	maxParents int
 	parent     func(key string) (string, bool) // nil if keys have none
 	overflow   overflowReport
-	heavy      heavyKeys
 }
 
 // Options configure an Engine.
@@ -89,7 +88,7 @@ func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, a *algorithm.
 		return Decided{}
 	}
 	runtime.KeepAlive(r) // so that its states were not freed: see named
-	return Decided{home.counts, now}
+	return Decided{home.counts}
 }
 
 func (h *home) take(key table.Hash, now, cost int64, a *algorithm.Answer) (done bool) {
@@ -146,7 +145,7 @@ func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int6
 	e.store(&c, answer.Changed, reading)
 	c.nameBinding(&answer)
 	if verb == Take || verb == TakeUpTo {
-		e.count(&c, &answer, now)
+		c.count(&answer)
 	}
 	return times, answer, nil
 }

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"weak"
 
@@ -43,7 +42,7 @@ const (
 func (e *Engine) nameOf(ruleName string) *named {
 	n := e.names[ruleName]
 	if n == nil {
-		n = &named{rule: ruleName, counts: &ruleCounts{rule: ruleName, salt: rand.Uint64()}, rules: map[weak.Pointer[rule.Compiled]]bool{}, prune: leastPrune}
+		n = &named{rule: ruleName, counts: &ruleCounts{rule: ruleName}, rules: map[weak.Pointer[rule.Compiled]]bool{}, prune: leastPrune}
 		e.names[ruleName] = n
 		e.inTurn = append(e.inTurn, n)
 		e.rules.Store(ruleName, n.counts)

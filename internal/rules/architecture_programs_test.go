@@ -302,7 +302,7 @@ var programRules = map[string]packageRule{
 		},
 	},
 	"cmd/weir/internal/top": {
-		imports: reasons{".": "it counts requests"},
+		imports: reasons{".": "it counts requests", "layer": "that it observes"},
 	},
 	"cmd/weir/internal/traces": {
 		imports:     reasons{"layer": "decisions are spans"},
@@ -419,6 +419,7 @@ var programRules = map[string]packageRule{
 			"cmd/weir/internal/rules": "attributes of requests find rules in files",
 			"httplimit":               "gateways get the status and the header fields that its middleware gives",
 			"layer":                   "the middleware tells what it has decided",
+			"cmd/weir/internal/top":   "/v1/stats lists heavy keys",
 			"pace":                    "callers wait in its queue",
 			"github.com/go-json-experiment/json/jsontext": "requests are read token by token, and refused at the first wrong one",
 		},

@@ -16,6 +16,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
 // Options configure an API.
@@ -26,6 +27,8 @@ type Options struct {
 	Log    *slog.Logger  // receives the errors of the engine
 	// Serves reports whether the API answers requests with such a Host. Default: it answers all.
 	Serves func(*http.Request) bool
+	// Keys are the busiest and most refused keys of Engine, for /v1/stats. Default: none.
+	Keys *top.Keys
 	// EngineFails returns why the engine does not decide, or "". Default: it always decides.
 	EngineFails func() string
 	// Asked, if not nil, learns of each take, check, wait and reserve that was decided. It must not keep the requests or block.
@@ -60,6 +63,7 @@ func New(o Options) *API {
 		serves:      o.Serves,
 		patience:    o.Patience,
 		engineFails: o.EngineFails,
+		keys:        o.Keys,
 		asked:       o.Asked,
 		judges:      o.Judged,
 		compared:    o.Compared,
@@ -68,6 +72,9 @@ func New(o Options) *API {
 		dynamic:     o.Dynamic,
 		also:        o.Also,
 		origin:      http.NewCrossOriginProtection(),
+	}
+	if a.keys == nil {
+		a.keys = top.New()
 	}
 	if a.secret == nil {
 		own := []byte(rand.Text())

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/top"
 	"github.com/weirflow/weir/internal/layertest"
+	"github.com/weirflow/weir/layer"
 )
 
 // fixture is an API over the memory engine with a clock that the test sets.
@@ -29,7 +31,13 @@ func newFixture(t *testing.T, rules ...string) *fixture {
 	t.Helper()
 	f := &fixture{now: 1_700_000_000_000_000_000}
 	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return f.now }})
-	f.API = newAPI(t, engine, rules...)
+	keys := top.New()
+	observed, err := layer.Observe(engine, layer.ObserveOptions{Decided: func(_ context.Context, o layer.Observation) { keys.Count(o) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.API = newAPI(t, observed, rules...)
+	f.API.keys = keys
 	return f
 }
 

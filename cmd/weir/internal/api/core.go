@@ -11,6 +11,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/top"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -36,6 +37,7 @@ type API struct {
 	origin      *http.CrossOriginProtection
 	reloads     reloads
 	engineFails func() string
+	keys        *top.Keys
 	failures    rareLog
 	noRoom      rareLog
 	misled      rareLog

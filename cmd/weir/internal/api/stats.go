@@ -8,13 +8,11 @@ import (
 	"strconv"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
 // counter is an engine that keeps statistics.
-type counter interface {
-	Stats() weir.MemoryStats
-	Top(n int) (busiest, refused []weir.KeyCount)
-}
+type counter interface{ Stats() weir.MemoryStats }
 
 // The number of heavy keys of each kind in the answer: the default and the maximum.
 const (
@@ -38,8 +36,8 @@ type engineStats struct {
 	Evicted  uint64      `json:"evicted"`
 	Overflow uint64      `json:"overflow"`
 	Rules    []ruleStats `json:"rules"`
-	Busiest  []keyCount  `json:"busiest"`
-	Refused  []keyCount  `json:"refused"`
+	Busiest  []top.Count `json:"busiest"`
+	Refused  []top.Count `json:"refused"`
 }
 
 type ruleStats struct {
@@ -47,13 +45,6 @@ type ruleStats struct {
 	Decisions uint64 `json:"decisions"`
 	Refusals  uint64 `json:"refusals"`
 	Overflow  uint64 `json:"overflow"`
-}
-
-type keyCount struct {
-	Rule      string `json:"rule"`
-	Key       string `json:"key"`
-	Count     uint64 `json:"count"`
-	Overcount uint64 `json:"overcount"`
 }
 
 func (a *API) stats(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +58,7 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 		answer.Reloads = a.reloads.stats()
 	}
 	if engine, ok := weir.Find[counter](a.engine); ok {
-		answer.engineStats = statsOf(engine, n)
+		answer.engineStats = statsOf(engine.Stats(), a.keys, n)
 	}
 	body, _ := json.Marshal(answer) // numbers and strings always marshal
 	writeJSON(w, append(body, '\n'))
@@ -76,25 +67,15 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 // Waiting returns the waiting callers.
 func (a *API) Waiting() WaitingStats { return a.waits.waiting.stats() }
 
-func statsOf(engine counter, top int) *engineStats {
-	s := engine.Stats()
-	busiest, refused := engine.Top(top)
+func statsOf(s weir.MemoryStats, keys *top.Keys, n int) *engineStats {
 	answer := &engineStats{
 		Keys: s.Keys, Shared: s.Shared, MaxKeys: s.MaxKeys, Bytes: s.Bytes, Evicted: s.Evicted, Overflow: s.Overflow,
-		Rules: make([]ruleStats, len(s.Rules)), Busiest: keyCounts(busiest), Refused: keyCounts(refused),
+		Rules: make([]ruleStats, len(s.Rules)), Busiest: keys.Busiest(n), Refused: keys.Top("", top.Refused, n),
 	}
 	for i, rule := range s.Rules {
 		answer.Rules[i] = ruleStats(rule)
 	}
 	return answer
-}
-
-func keyCounts(from []weir.KeyCount) []keyCount {
-	counts := make([]keyCount, len(from))
-	for i, c := range from {
-		counts[i] = keyCount(c)
-	}
-	return counts
 }
 
 // readTop reads the query of a URL, whose only field is the optional top.

@@ -100,33 +100,20 @@ func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
 		return
 	}
 	if isBeside(o.Rule) { // Compared counts them, because they admit and refuse nobody
-		m.countKeys(o)
+		m.Top.Count(o)
 		return
 	}
 	m.decisions.Decided(ctx, o)
 	if m.traced != nil {
 		m.traced(ctx, o)
 	}
-	if m.countKeys(o) {
+	if m.Top.Count(o) {
 		m.refusals.log(ctx, o.Rule, o.Decision.Cause.String(), o.Limit, o.Key)
 	}
 }
 
 // isBeside reports whether a rule is a shadow or a candidate. No name in a file has a ~.
 func isBeside(rule string) bool { return strings.Contains(rule, "~") }
-
-// countKeys counts the keys of a decision, and reports whether it was a refusal.
-func (m *Metrics) countKeys(o layer.Observation) (refused bool) {
-	switch {
-	case o.Err != nil || o.Op == weir.OpPeek:
-	case o.Decision.Allowed:
-		m.Top.Taken(o.Requests)
-	default:
-		m.Top.Refused(o.Rule, o.Key)
-		return true
-	}
-	return false
-}
 
 // Judged counts a decision that rules in files made without an engine.
 func (m *Metrics) Judged(ctx context.Context, rule string, allowed bool, reason rules.Reason) {

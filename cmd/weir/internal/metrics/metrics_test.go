@@ -140,6 +140,11 @@ func TestShadowsAndCandidatesAreNotAmongTheDecisions(t *testing.T) {
 			t.Errorf("the most refused keys of rule %q are %+v, want that of %s", rule, got, want)
 		}
 	}
+	for _, list := range [][]top.Count{m.Top.Busiest(10), m.Top.Top("", top.Taken, 10)} {
+		if len(list) != 1 || list[0].Rule != "api" {
+			t.Errorf("the busiest keys are %+v, want that of api alone", list)
+		}
+	}
 }
 
 func TestTheEndsOfCertificatesAreTold(t *testing.T) {

@@ -151,6 +151,9 @@ func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 		if got := fetchText(t, socket, "http://localhost/v1/top?rule=login&by=refused"); got != `{"keys":[{"rule":"login","key":"203.0.113.7","count":2,"overcount":0}]}`+"\n" {
 			t.Errorf("%s: the most refused keys are %s", engine, got)
 		}
+		if engine == "memory" {
+			d.checkStats(t)
+		}
 		d.write(t, strings.ReplaceAll(seenRules, "name: login", "name: signin"))
 		if text := d.await(t, `weir_rules_reloads_total{result="ok"} 1`); strings.Contains(text, `"login"`) {
 			t.Errorf("%s: a rule that is gone has the metrics\n%s", engine, text)
@@ -159,6 +162,17 @@ func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 		d.await(t, `weir_rules_reload_failing 1`, `weir_rules_reloads_total{result="failed"} 1`, `weir_rules 4`)
 	}
 	checkDeployed(t, scraped+certificateMetric)
+}
+
+// checkStats checks that the lists of /v1/stats have the keys of rules in force: none of a shadow or candidate.
+func (d *seenDaemon) checkStats(t *testing.T) {
+	t.Helper()
+	_, lists, _ := strings.Cut(fetchText(t, http.DefaultClient, d.url+"/v1/stats"), `"busiest":`)
+	busiest := `[{"rule":"login","key":"203.0.113.7","count":4,"overcount":0},`
+	refused := `"refused":[{"rule":"login","key":"203.0.113.7","count":2,"overcount":0},`
+	if !strings.HasPrefix(lists, busiest) || !strings.Contains(lists, refused) || strings.Contains(lists, "~") {
+		t.Errorf("the busiest keys are %s, want %s…%s… and no shadow or candidate", lists, busiest, refused)
+	}
 }
 
 // certificateMetric is that of daemons with certificates, which other tests start.

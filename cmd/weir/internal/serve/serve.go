@@ -250,7 +250,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	d.used.warn(d.log)
 	envoy := o.ports.envoy.server(d.engine, d.used, &o.compat.stats, d.seen, func(err error) { s.api.Failed(err) }, d.recorded, d.log)
 	s.api = api.New(api.Options{
-		Serves: door.Serves, Who: door.Of, Engine: d.engine.Engine, Rules: d.used.named, Config: d.used.config(), Log: d.log, Patience: d.engine.patience, EngineFails: d.engine.health.fails,
+		Serves: door.Serves, Who: door.Of, Engine: d.engine.Engine, Keys: d.seen.Top, Rules: d.used.named, Config: d.used.config(), Log: d.log, Patience: d.engine.patience, EngineFails: d.engine.health.fails,
 		Check: d.check, Dynamic: o.mayNameLimits(), Secret: d.changed.Secret, Asked: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Wait: o.wait.within(d.most), Also: o.compat.paths(envoy, s.unhealthy),
 	})
 	d.changed.OnChange(s.api.Changed)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/layer"
 )
 
 // By says which calls of a key count.
@@ -62,6 +63,19 @@ type Count struct {
 
 // New returns no keys.
 func New() *Keys { return &Keys{seed: maphash.MakeSeed()} }
+
+// Count counts the requests of a decision, and reports whether it was a refusal.
+func (k *Keys) Count(o layer.Observation) (refused bool) {
+	switch {
+	case o.Err != nil || o.Op == weir.OpPeek:
+	case o.Decision.Allowed:
+		k.Taken(o.Requests)
+	default:
+		k.Refused(o.Rule, o.Key)
+		return true
+	}
+	return false
+}
 
 // Taken counts the requests of a call that was admitted.
 func (k *Keys) Taken(requests []weir.Request) {
@@ -124,7 +138,28 @@ func (k *Keys) Forget(rule string) {
 }
 
 // Top returns the n keys with the most calls under a rule, or under any for "", the largest count first.
-func (k *Keys) Top(rule string, by By, n int) []Count {
+func (k *Keys) Top(rule string, by By, n int) []Count { return largest(k.list(rule, by), n) }
+
+// Busiest returns the n keys with the most calls under any rule, admitted or refused, the largest count first.
+func (k *Keys) Busiest(n int) []Count {
+	all := k.list("", Taken)
+	at := make(map[[2]string]int, len(all))
+	for i, c := range all {
+		at[[2]string{c.Rule, c.Key}] = i
+	}
+	for _, c := range k.list("", Refused) {
+		if i, taken := at[[2]string{c.Rule, c.Key}]; taken {
+			all[i].Count += c.Count
+			all[i].Overcount += c.Overcount
+		} else {
+			all = append(all, c)
+		}
+	}
+	return largest(all, n)
+}
+
+// list returns the keys of a rule, or of all that decide for "".
+func (k *Keys) list(rule string, by By) []Count {
 	all := []Count{}
 	add := func(name, r any) bool {
 		of := &r.(*ruleKeys)[by]
@@ -144,6 +179,10 @@ func (k *Keys) Top(rule string, by By, n int) []Count {
 	} else if r, known := k.rules.Load(rule); known {
 		add(rule, r)
 	}
+	return all
+}
+
+func largest(all []Count, n int) []Count {
 	slices.SortFunc(all, func(a, b Count) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
 	})

@@ -53,6 +53,37 @@ func TestFirstCallsAreCountedExactly(t *testing.T) {
 	}
 }
 
+func TestTheBusiestKeysAreThoseOfAdmittedAndRefusedCallsTogether(t *testing.T) {
+	k := top.New()
+	calls := map[string]int{}
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 100 { // few enough that each is a sample
+		rule, key := fmt.Sprint("r", random.IntN(2)), fmt.Sprint("k", random.IntN(5))
+		calls[rule+" "+key]++
+		if r := mustRule(t, rule+"=5/m"); random.IntN(2) == 0 {
+			k.Taken([]weir.Request{r.For(key, 1)})
+		} else {
+			k.Refused(rule, key)
+		}
+	}
+	k.Refused("r0~shadow", "k1")
+	busiest := k.Busiest(100)
+	if len(busiest) != len(calls) {
+		t.Errorf("got %d keys, want %d", len(busiest), len(calls))
+	}
+	for i, c := range busiest {
+		if int(c.Count) != calls[c.Rule+" "+c.Key] || c.Overcount != 0 || i > 0 && c.Count > busiest[i-1].Count {
+			t.Errorf("got %+v at place %d, want %d calls", c, i, calls[c.Rule+" "+c.Key])
+		}
+	}
+	if got := k.Busiest(1); len(got) != 1 || got[0] != busiest[0] {
+		t.Errorf("the first of them is %+v, want %+v", got, busiest[0])
+	}
+	if got := k.Busiest(0); got == nil || len(got) != 0 {
+		t.Errorf("the first 0 are %+v, want an empty list", got)
+	}
+}
+
 func TestHeavyKeysAreFoundAmongManyByManyGoroutines(t *testing.T) {
 	const goroutines, calls = 4, 20_000
 	k, r := top.New(), mustRule(t, "r=5/m")
