@@ -429,6 +429,9 @@ func (d *draft) conditions(n node) (all []condition) {
 				v.fail("%v", err)
 				continue
 			}
+			if trap := p.trap(d.loader.config.mentions[slot].family); trap != "" {
+				d.warn(v, "%s", trap)
+			}
 			c.patterns = append(c.patterns, p)
 		}
 		if slices.ContainsFunc(all, func(other condition) bool { return other.slot == slot }) {

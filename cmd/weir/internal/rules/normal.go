@@ -34,6 +34,7 @@ const (
 	asAddress
 	asURI
 	asTarget
+	asPort
 )
 
 // attribute is an attribute that rules mention.
@@ -55,7 +56,7 @@ func (a attribute) of(from Source) (value string, ok bool) {
 var (
 	knownAttributes = map[string]family{
 		"method": asMethod, "host": asHost, "path": asPath, "client": asAddress, "domain": asText,
-		"descriptor.remote_address": asAddress, "header.host": asHost, "uri": asURI, "request_uri": asTarget, "port": asText,
+		"descriptor.remote_address": asAddress, "header.host": asHost, "uri": asURI, "request_uri": asTarget, "port": asPort,
 	}
 	headerPrefix, descriptorPrefix = "header.", "descriptor."
 )

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -121,6 +122,10 @@ func normalParts(f family, parts []string) error {
 		}
 	}
 	switch f {
+	case asMethod:
+		return checkMethod(parts)
+	case asPort:
+		return checkPort(parts)
 	case asHost:
 		return checkHost(parts)
 	case asPath:
@@ -142,6 +147,27 @@ func normalParts(f family, parts []string) error {
 	return nil
 }
 
+func checkMethod(parts []string) error {
+	for _, r := range strings.Join(parts, "") {
+		if (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' {
+			return fmt.Errorf("has %q, which no method has; list several methods, like [GET, POST]", r)
+		}
+	}
+	return nil
+}
+
+func checkPort(parts []string) error {
+	for _, part := range parts {
+		if strings.ContainsFunc(part, func(r rune) bool { return r < '0' || r > '9' }) {
+			return errors.New("is no port, want a number like 443")
+		}
+	}
+	if number, err := strconv.ParseUint(parts[0], 10, 16); parts[0] != "" && (err != nil || number == 0 || parts[0][0] == '0') {
+		return errors.New("is no port, want a number from 1 to 65535 without leading zeros")
+	}
+	return nil
+}
+
 func checkHost(parts []string) error {
 	text := strings.Join(parts, "")
 	for _, r := range text {
@@ -158,6 +184,8 @@ func checkHost(parts []string) error {
 		return errors.New("is no host; leave out the scheme, the port and the path")
 	case last == 0 && cleanHost(parts[0]) != parts[0]:
 		return fmt.Errorf("is no host in its normal form, want %s", shown(cleanHost(parts[0])))
+	case strings.HasPrefix(parts[0], "."):
+		return fmt.Errorf("begins with a dot, which no host does; list %s and %s", shown(parts[0][1:]), shown("*"+parts[0]))
 	case last > 0 && strings.ContainsAny(text, "[]:"):
 		return errors.New("is part of an IPv6 address; list whole addresses, like 2001:db8::1")
 	case last > 0 && strings.HasSuffix(parts[last], "."):
@@ -186,6 +214,20 @@ func normalPath(parts []string) error {
 		parts[last] += "/"
 	}
 	return nil
+}
+
+// trap says why a pattern hardly fits what it was written for, if that is so.
+func (p *pattern) trap(f family) string {
+	text := p.source
+	switch {
+	case f != asURI || p.kind == expression:
+		return ""
+	case strings.ContainsAny(text, "?#"):
+		return "has a query, and uri has none: only paths with an encoded ? or # fit; request_uri has the query"
+	case decodeOnce(text) != text:
+		return "has an encoded character, and uri is decoded: only paths that are encoded twice fit; write " + shown(decodeOnce(text))
+	}
+	return ""
 }
 
 // fits reports whether a value that is present fits the pattern.

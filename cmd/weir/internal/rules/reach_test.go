@@ -33,6 +33,9 @@ func TestRulesThatDecideNothingAreNamed(t *testing.T) {
 		{"- {name: r, match: {domain: shop, path: /a}, limit: 5/m}", `reads "domain", which only Envoy sends, and "path", which Envoy does not send`},
 		{"- {name: r, match: {domain: shop}, key: client, limit: 5/m}", `reads "domain", which only Envoy sends, and "client"`},
 		{"- {name: r, match: {domain: shop, user: a}, key: descriptor.user, limit: 5/m}", ""},
+		{"- {name: r, match: {uri: '/a?b=*'}, limit: 5/m}", `match: uri: has a query, and uri has none`},
+		{"- {name: r, match: {uri: '/a%20b'}, limit: 5/m}", `match: uri: has an encoded character, and uri is decoded: only paths that are encoded twice fit; write "/a b"`},
+		{"- {name: r, match: {uri: ['~[?]', /100%]}, limit: 5/m}", ""},
 		{manyRules(MaxMatches + 1), "more than 16 rules with limits match its requests, and those are refused"},
 		{manyRules(MaxMatches), ""},
 	} {

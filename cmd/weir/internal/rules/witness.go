@@ -253,6 +253,8 @@ func (s *search) anyValue(f family) string {
 		return [...]string{"GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", s.word()}[s.below(8)]
 	case asHost:
 		return s.word() + ".example"
+	case asPort:
+		return strconv.Itoa(1 + s.below(65535))
 	case asPath, asURI, asTarget:
 		return "/" + s.wordOrNone()
 	case asAddress:
