@@ -19,12 +19,10 @@ type question struct {
 	rows     []*row  // of the keys, each once
 	at       []int   // the index of each part's row
 	decide   func(now int64) weir.Decision
-	together func(now int64) // decides all parts of a question that has several, in place of decide
-	from     int             // where the parts of the call begin in those of that question
-	identity string          // the name of the answer among the states of the first row; "" without an identity
-	requests []weir.Request  // of the call, not merged; only in a batch
-	instant  int64           // of the decision
-	booking  *booking        // of an OpReserveAhead; otherwise nil
+	identity string         // the name of the answer among the states of the first row; "" without an identity
+	requests []weir.Request // of the call, not merged; only in a batch
+	instant  int64          // of the decision
+	booking  *booking       // of an OpReserveAhead; otherwise nil
 
 	answer weir.Decision
 	err    error
@@ -65,10 +63,6 @@ func rowKey(p *Part) string { return p.Request.Rule.Name() + "\x00" + p.Request.
 // run decides the ask at an instant on the rows as the asks before it leave them.
 func (a *question) run(now int64) {
 	a.instant, a.err, a.answer = now, nil, weir.Decision{}
-	if a.together != nil {
-		a.together(now)
-		return
-	}
 	reset := a.call.Op == weir.OpReset
 	for i := range a.call.Parts {
 		r := a.rows[a.at[i]]

@@ -303,8 +303,8 @@ func (k *askKey) rateSpread(pause, oldest time.Duration) time.Duration {
 	return pause + part(min(k.spread, pause/2), oldest)
 }
 
-// part returns a random part of a spread, less for one who has waited long.
+// part returns a random part of a spread in whole ms, less for one who has waited long.
 func part(spread, waited time.Duration) time.Duration {
 	age := waited.Seconds() * 10
-	return rand.N(time.Duration(float64(spread)/(1+age*age)) + 1)
+	return rand.N(time.Duration(float64(spread)/(1+age*age)) + 1).Truncate(time.Millisecond)
 }

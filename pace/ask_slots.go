@@ -14,7 +14,8 @@ type sense struct {
 	key    *askKey
 	spread time.Duration
 	held   time.Duration // how long the process holds slots, on average; 0 if that is not known
-	streak time.Time     // since when the process has been granted slots without a refusal; zero for none
+	streak time.Time     // since when the process has been granted slots again and again; zero for none
+	last   time.Time     // the last grant
 	polls  int           // questions without news that were refused, one after the other, and told the same end
 	told   time.Time     // that end
 	news   bool          // the next or present question follows news
@@ -37,7 +38,7 @@ const (
 	longStreak, streakPause = 50 * time.Millisecond, 10 * time.Millisecond
 	// Without signals, others ask every so often, and it leaves them time for it.
 	deafPoll              = 50 * time.Millisecond
-	deafStreak, deafPause = 250 * time.Millisecond, 60 * time.Millisecond
+	deafStreak, deafPause = 500 * time.Millisecond, 110 * time.Millisecond // a poll is up to 100 ms after the one before
 	ownSignal             = 100 * time.Millisecond
 )
 
@@ -113,11 +114,13 @@ func (s *sense) landed(now time.Time, oldest time.Duration) {
 	k := s.key
 	if k.won {
 		s.spread, s.polls = max(s.spread/2, s.least()), 0
-		if s.streak.IsZero() {
+		if s.last = now; s.streak.IsZero() {
 			s.streak = now
 		}
 	} else {
-		s.streak = time.Time{}
+		if now.Sub(s.last) > deafStreak {
+			s.streak = time.Time{}
+		}
 		if s.news || !now.Before(s.told) {
 			s.spread = min(2*s.spread, mostSpread)
 		}

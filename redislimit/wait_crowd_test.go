@@ -230,7 +230,7 @@ func TestCallersUseSlotsWholeWithoutRelyingOnSignals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		queues []queueOf
-		least  int // grants of each in 3 s, a bound far below what an idle machine does
+		least  int // grants of each in 8 s, a bound far below what an idle machine does
 		idle   time.Duration
 	}{
 		{"all hear signals", []queueOf{hearing, hearing, hearing}, 15, 500 * time.Millisecond},
@@ -254,7 +254,7 @@ func TestCallersUseSlotsWholeWithoutRelyingOnSignals(t *testing.T) {
 				all.come(name, 20, queueOf(t, server), 20*time.Millisecond, slots.For("k", 1))
 			}
 			time.Sleep(time.Second)
-			all.wantServed(3*time.Second, c.idle, least)
+			all.wantServed(8*time.Second, c.idle, least)
 			all.end()
 			eventually(t, "all slots are free", func() error {
 				d, err := openFor(t, url(server), Options{}).Peek(t.Context(), slots.For("k", 0))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"testing"
 	"time"
 
@@ -46,55 +45,6 @@ func TestCallersGoOnWhenTheServersClockIsSet(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	all.wantServed(2*time.Second, 500*time.Millisecond, map[string]int{"slots": 40})
 	all.end()
-}
-
-// delayed forwards connections to a server, and delays everything both ways.
-func delayed(t *testing.T, server *redistest.Server, way time.Duration) (addr string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	type piece struct {
-		bytes []byte
-		due   time.Time
-	}
-	forward := func(to, from net.Conn) {
-		pieces := make(chan piece, 10_000)
-		go func() {
-			for p := range pieces {
-				time.Sleep(time.Until(p.due))
-				_, _ = to.Write(p.bytes)
-			}
-			_ = to.Close()
-		}()
-		for {
-			buffer := make([]byte, 64<<10)
-			n, err := from.Read(buffer)
-			if err != nil {
-				close(pieces)
-				return
-			}
-			pieces <- piece{buffer[:n], time.Now().Add(way)}
-		}
-	}
-	go func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			conn, err := net.Dial("tcp", server.Addr)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			go forward(conn, client)
-			go forward(client, conn)
-		}
-	}()
-	return listener.Addr().String()
 }
 
 // Callers of a host whose slot is held do not keep slots of the total from other hosts.

@@ -230,11 +230,3 @@ func (c *Committer) next() []*Submission {
 	}
 	return batch
 }
-
-// Trip returns the shortest round trip of the last seconds.
-func (c *Committer) Trip() time.Duration {
-	all := c.distance.all
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return all.trip()
-}

@@ -315,3 +315,25 @@ func TestUnitsThatComeBackLetAWaitingCallerGo(t *testing.T) {
 		}, "default=token bucket 1/30s burst 10")
 	}
 }
+
+// A caller waits by a rule that a reload replaces. It goes by the new limit at once, and so do those behind it.
+func TestAReloadIsInForceForWaitingCallers(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		var callers []*caller
+		for range 5 {
+			callers = append(callers, send(a, "/v1/wait", `{"key":"a","patience":50}`))
+		}
+		<-callers[0].answer
+		time.Sleep(10 * time.Second)
+		raised, err := weir.ParseRule("default=token bucket 1000/s burst 100")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Use([]*weir.Rule{raised}, nil)
+		for i, c := range callers[1:] {
+			if w := <-c.answer; w.Code != 200 || c.took > 10100*time.Millisecond {
+				t.Errorf("caller %d: got %d %s after %v, want a grant at the reload after 10s", i+1, w.Code, w.Body, c.took)
+			}
+		}
+	}, "default=token bucket 1/h burst 1")
+}
