@@ -10,10 +10,10 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// documentedACL is the line of docs/howto/run-redis.md that makes the user, or another one that begins so.
+// documentedACL is the line of docs/howto/redis.md that makes the user, or another one that begins so.
 func documentedACL(t *testing.T, begins string) []string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/howto/run-redis.md")
+	text, err := os.ReadFile("../docs/howto/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func documentedACL(t *testing.T, begins string) []string {
 			return strings.Fields(strings.ReplaceAll(line, "PASSWORD", "secret"))
 		}
 	}
-	t.Fatalf("docs/howto/run-redis.md has no line that begins with %s", begins)
+	t.Fatalf("docs/howto/redis.md has no line that begins with %s", begins)
 	return nil
 }
 

@@ -7,8 +7,8 @@
 //
 // A decision takes one round trip, for any number of limits and keys. Concurrent callers share round trips: a caller
 // that comes during a call joins the next one. One script makes all decisions of a call in order, each on its own,
-// exactly, by the server's clock. docs/why/redis.md describes the flow of a decision and the effect of failures, and
-// docs/howto/run-redis.md the permissions that the engine needs.
+// exactly, by the server's clock. docs/develop/redis.md describes the flow of a decision,
+// docs/reference/redis.md the effect of failures, and docs/howto/redis.md the permissions that the engine needs.
 package redislimit
 
 import (

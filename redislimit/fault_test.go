@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// These tests break real servers while traffic continues. Their bounds are those of docs/why/redis.md.
+// These tests break real servers while traffic continues. Their bounds are those of docs/reference/redis.md.
 
 func TestFaultARestartWithoutMemoryCostsOneMoreBurst(t *testing.T) {
 	t.Parallel()

@@ -75,17 +75,17 @@ func TestNamesOfPlainKeysAreMadeOnce(t *testing.T) {
 	}
 }
 
-// The commands of docs/why/redis.md list and delete what is stored of one key, whatever its bytes, and nothing else.
+// The commands of docs/reference/redis.md list and delete what is stored of one key, whatever its bytes, and nothing else.
 func TestTheDocumentedCommandsDeleteAKey(t *testing.T) {
 	testprocess.Require(t, "redis-cli", "redis-tools")
-	text, err := os.ReadFile("../docs/why/redis.md")
+	text, err := os.ReadFile("../docs/reference/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, commands, _ := strings.Cut(string(text), "```\nredis-cli --scan")
 	commands, _, _ = strings.Cut("redis-cli --scan"+commands, "```")
 	if !strings.Contains(commands, "xargs") {
-		t.Fatalf("docs/why/redis.md shows the commands %q, want some that scan and delete", commands)
+		t.Fatalf("docs/reference/redis.md shows the commands %q, want some that scan and delete", commands)
 	}
 	server := redistest.Start(t)
 	engine := openFor(t, "redis://"+server.Addr, Options{})

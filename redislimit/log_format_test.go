@@ -236,7 +236,7 @@ func changing(t *testing.T, client rueidis.Client, name string, limit func(*rand
 		history += fmt.Sprintf("%d %s %d of %v, lease %d:\n\t%+v\n", now, verb, q.Cost, rule, c.Lease, want)
 		if got != want || (err == nil) != (wantErr == nil) {
 			if name == "gate" && ranBack && err == nil && wantErr == nil && got.Remaining <= want.Remaining && (want.Allowed || !got.Allowed) {
-				return // the stricter answer of docs/why/redis.md, from which the states differ
+				return // the stricter answer of docs/develop/redis.md, from which the states differ
 			}
 			t.Fatalf("seed %d:\n%sgot %+v (%v), want it as above (%v)", seed, history, got, err, wantErr)
 		}

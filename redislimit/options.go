@@ -138,7 +138,7 @@ const (
 	// MaxCount is the largest count, burst, queue or number of slots: 1,000,000,000.
 	MaxCount = stored.MostCount
 	// MaxLog is the largest count of a SlidingLog or a RateGate: 32,768. Their states grow with it, and no call of the
-	// script may delay the server's other callers for long. docs/why/redis.md gives the sizes and times.
+	// script may delay the server's other callers for long. docs/develop/redis.md gives the sizes and times.
 	MaxLog = stored.MostLog
 	// MaxSlots is the largest number of slots of a Concurrency, for the same reason: 2,048.
 	MaxSlots = stored.MostSlots

@@ -87,7 +87,7 @@ type senderError struct{ error }
 
 func (senderError) RedisError() {}
 
-// What the script's own work takes at least, measured on the machine of docs/why/redis.md with the machine to itself: a
+// What the script's own work takes at least, measured on the machine of docs/develop/redis.md with the machine to itself: a
 // number packed or unpacked with its place in a list, and a KB of a new string, which Lua copies and hashes.
 const (
 	microsOfEntry = 0.165

@@ -126,7 +126,7 @@ func (e *Engine) signalWarning(ctx context.Context) string {
 	if denied == "" {
 		return ""
 	}
-	return fmt.Sprintf("redis denies signals to callers that wait for slots (%s): they ask again every 50 ms instead; docs/howto/run-redis.md lists the rights", denied)
+	return fmt.Sprintf("redis denies signals to callers that wait for slots (%s): they ask again every 50 ms instead; docs/howto/redis.md lists the rights", denied)
 }
 
 // trySignal returns the server's refusal of a subscription, or of a message to it.

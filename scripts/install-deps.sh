@@ -10,7 +10,7 @@ needed=(
 	"gcc   gcc       the race detector links with C"
 	"git   git       scripts/readme.sh starts from a fresh clone"
 	"pkill procps    scripts/readme.sh stops the program that go run started"
-	"redis-cli redis-tools redislimit runs the commands of docs/why/redis.md"
+	"redis-cli redis-tools redislimit runs the commands of docs/reference/redis.md"
 	"/usr/lib/python3/dist-packages/redis python3-redis the tests of weir serve --resp ask through redis-py"
 	"redis-server redis-server the tests of redislimit run real servers"
 	"/usr/lib/postgresql/*/bin/postgres postgresql the tests of sqllimit run real servers"

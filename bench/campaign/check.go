@@ -203,7 +203,7 @@ func (b *book) worst(w *world, i int, limit trial.Bound, a *account) trial.Exces
 // aroundFailover is how long before a failover a take may have been sent whose undo reaches the next server.
 const aroundFailover = 5 * time.Second
 
-// granted returns what the table of docs/why/redis.md grants for the faults of a subject, and what its resets gave.
+// granted returns what the table of docs/reference/redis.md grants for the faults of a subject, and what its resets gave.
 func (b *book) granted(w *world, i int, limit trial.Bound, a *account) (reliefs []trial.Span) {
 	for _, f := range w.faults {
 		if !f.Loses || f.Lanes>>b.lanes[i]&1 == 0 {

@@ -5,7 +5,7 @@
 // and cut connections, delays, killed and hung servers, failovers, moving slots, flushed scripts and clock steps. A seed
 // determines the faults. Each process records what it was admitted. Afterwards these are broken promises:
 //
-//   - a limit admitted more than its bound and what the table of docs/why/redis.md grants for the faults of its key,
+//   - a limit admitted more than its bound and what the table of docs/reference/redis.md grants for the faults of its key,
 //   - a slot is still taken although nothing holds it, a line still has an entry, or the engine still has
 //     something to undo or to renew,
 //   - a caller stood in line for slots while they were free, for longer than a second and what faults and the machine

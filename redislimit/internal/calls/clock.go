@@ -54,6 +54,6 @@ type stepLog struct{ last atomic.Pointer[time.Time] }
 func (s *stepLog) log(logger *slog.Logger, moved time.Duration) {
 	now, last := time.Now(), s.last.Load()
 	if (last == nil || now.Sub(*last) >= clockQuiet) && s.last.CompareAndSwap(last, &now) {
-		logger.Warn("redislimit: the server's clock moved against this process's, or another server answers now; docs/why/redis.md says what that costs", "moved", moved.Round(time.Millisecond).String())
+		logger.Warn("redislimit: the server's clock moved against this process's, or another server answers now; docs/reference/redis.md says what that costs", "moved", moved.Round(time.Millisecond).String())
 	}
 }

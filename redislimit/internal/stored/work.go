@@ -7,7 +7,7 @@ import (
 )
 
 // A call of the script keeps every other caller of the server waiting, so it is bounded by the time that it may need: 2
-// ms on the machine of docs/why/redis.md. Here the states that it reads are counted, by the size that they can have. The unit
+// ms on the machine of docs/develop/redis.md. Here the states that it reads are counted, by the size that they can have. The unit
 // of work is 2 µs.
 const (
 	MostWork  = 1000

@@ -133,7 +133,7 @@ func EngineHint(reason redislimit.Reason) string {
 	case redislimit.ReadOnly:
 		return "name the master, or its Sentinels: redis-sentinel://HOST:PORT,…/MASTER"
 	case redislimit.TooOld:
-		return "docs/howto/run-redis.md lists the tested versions of Redis and Valkey"
+		return "docs/howto/redis.md lists the tested versions of Redis and Valkey"
 	}
-	return "is the server running, and does it accept this user? docs/howto/run-redis.md lists the commands that the user needs"
+	return "is the server running, and does it accept this user? docs/howto/redis.md lists the commands that the user needs"
 }

@@ -51,9 +51,9 @@ func (f *stateFile) check(isSet func(flag string) bool, shared bool) error {
 	case f.keys < 1:
 		return cli.Misusef("a key takes up to 28 bytes; the default is "+strconv.Itoa(weir.DefaultMaxKeys), "--max-keys %d: not a number of keys", f.keys)
 	case shared && f.path != "":
-		return cli.Misusef("leave --state out; the server keeps the state across a restart as docs/howto/run-redis.md and docs/howto/sql.md say", "--state with --engine: the state is in the server")
+		return cli.Misusef("leave --state out; the server keeps the state across a restart as docs/howto/redis.md and docs/howto/sql.md say", "--state with --engine: the state is in the server")
 	case shared && isSet("max-keys"):
-		return cli.Misusef("leave --max-keys out; docs/howto/run-redis.md says how to bound the memory of Redis", "--max-keys with --engine: the keys are in the server")
+		return cli.Misusef("leave --max-keys out; docs/howto/redis.md says how to bound the memory of Redis", "--max-keys with --engine: the keys are in the server")
 	case f.path == "" && isSet("state"):
 		return cli.Misusef("name the file: --state weir.state", "--state '': not a file name")
 	}
