@@ -38,7 +38,7 @@ WORDS := . ./enginekit ./front ./layer ./limittest ./simulate \
 	$(addprefix ./internal/,algorithm clock duration line memory rule scan table vectors word) \
 	$(addprefix ./cmd/weir/internal/,api check collect filter picture screen)
 # What is too slow for people.
-LONG := TestTheTourShowsWhatTheProgramSays|TestNothingIsWiderThanTheTerminal|TestProgramsOfEarlierVersionsAreNoticed
+LONG := TestTheTourShowsWhatTheProgramSays|TestNothingIsWiderThanTheTerminal
 # What calls an engine that may have functions around it.
 LAYERED := ./pace ./httplimit ./grpclimit ./cmd/weir/internal/serve ./cmd/weir/internal/api
 
@@ -70,8 +70,8 @@ lint: ## run vet for 64 and 32 bits, and staticcheck; build without SQLite
 	@$(STAGE) staticcheck go run $(STATICCHECK) work
 	@$(STAGE) 'without SQLite' go test -tags nosqlite ./cmd/weir/internal/sqlengine
 
-long: ## test what takes minutes: whole forms of random tests, programs of earlier commits, the measuring programs
-	@$(STAGE) 'long tests' go test -vet=off -run '$(LONG)' ./cmd/weir ./redislimit
+long: ## test what takes minutes: whole forms of random tests, the measuring programs
+	@$(STAGE) 'long tests' go test -vet=off -run '$(LONG)' ./cmd/weir
 	@$(STAGE) 'nginx import' env WEIR_NGINX=$(CONFIGURATIONS) go test -vet=off -run 'TestRulesDecideAsNginx$$' ./cmd/weir/internal/nginx
 	@$(STAGE) 'test bench' go test -short -vet=off -timeout 20m ./bench/...
 

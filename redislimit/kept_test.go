@@ -21,7 +21,7 @@ var updateFlag = flag.Bool("update", false, "write the kept values, if there are
 
 // keptPath has the keys and values that this format of the engine wrote, by rule. It is never rewritten, because a change of
 // what is stored needs a new format.
-var keptPath = filepath.Join("testdata", "format5.json")
+var keptPath = filepath.Join("testdata", "format1.json")
 
 // keptAt is when the kept values were written, in ns: 20 s after a full minute.
 const keptAt = 1_700_000_000_000_000_000

@@ -85,7 +85,7 @@ func age(t *testing.T, client rueidis.Client, form int) {
 	log := []byte(text)
 	widths := map[int][2]int{1: {4, 0}, 2: {6, 0}, 3: {4, 2}, 4: {6, 4}}[form] // of an instant and a total
 	entry := (len(log) - header) / 2
-	if err != nil || entry != widths[0]+widths[1] && entry != widths[0]+widths[1]+8 || int(log[0]) != 5<<4+form {
+	if err != nil || entry != widths[0]+widths[1] && entry != widths[0]+widths[1]+8 || int(log[0]) != 1<<4+form {
 		t.Fatalf("got a state of %d bytes (%x) and error %v, want a header of %d bytes, form %d and two entries", len(log), log, err, header, form)
 	}
 	addDouble := func(at int, by float64) {

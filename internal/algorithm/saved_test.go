@@ -48,7 +48,7 @@ func TestNumbersOfNoStateAreRefused(t *testing.T) {
 	}{
 		"a bucket of nothing":           {bucket, nil},
 		"a bucket of too few":           {bucket, []int64{0, 0}},
-		"a bucket of an earlier format": {bucket, []int64{0, 0, 1}},
+		"a bucket of another length":    {bucket, []int64{0, 0, 1}},
 		"a bucket of too many":          {bucket, []int64{0, 0, 1, 1, 0, 0, 0}},
 		"a bucket without ticks":        {bucket, []int64{0, 9, 0, 1, 0, 0}},
 		"a bucket without a unit":       {bucket, []int64{0, 9, 1, 0, 0, 0}},
@@ -69,7 +69,7 @@ func TestNumbersOfNoStateAreRefused(t *testing.T) {
 		"entries out of order":          {gate, []int64{9, 0, 9, 1, 9, 1}},
 		"totals that overflow":          {log, []int64{9, 0, 8, math.MaxInt64, 9, math.MaxInt64}},
 		"an entry after the last":       {log, []int64{8, 0, 9, 1}},
-		"a log of an earlier format":    {log, []int64{9, 9, 1}},
+		"a log of another length":       {log, []int64{9, 9, 1}},
 		"a log that keeps less than no": {log, []int64{9, -1, 9, 1}},
 		"a log of nothing before time":  {log, []int64{math.MinInt64, 0}},
 		"a lease that had ended":        {leases, []int64{50, 50, 7, 1}},

@@ -35,7 +35,7 @@ import (
 // the secret can make keys that share a budget.
 const (
 	magic         = "weirsnap"
-	formatVersion = 8
+	formatVersion = 1
 	maxRows       = 1 << 12 // in one record
 	maxRowBytes   = 8 * (1 + table.MaxWidth)
 )

@@ -146,7 +146,6 @@ var forbidden = []struct {
 		"cmd/weir/internal/inspect":    "it names the method of a request",
 		"cmd/weir/internal/nginx":      "geo blocks hold networks",
 		"redislimit":                   "an engine can be named by a URL",
-		"redislimit/internal/wire":     "keys of earlier versions are not escaped",
 	}},
 	{"net", "the core speaks no protocol", reasons{
 		"examples/obedient/server":     "it listens",

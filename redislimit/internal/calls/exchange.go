@@ -58,7 +58,7 @@ func (l *Lanes) exchange(lane int, submissions []*Submission) error {
 	}
 	b := batches.Get().(*wire.Batch)
 	ctx, began := traced(submissions), time.Now()
-	b.Watch, b.Shards = l.watch.Load() > 0, l.setup.Shards
+	b.Shards = l.setup.Shards
 	for _, s := range submissions {
 		for i := s.Decided; i < len(s.Decisions); i++ {
 			d := &s.Decisions[i]
@@ -70,9 +70,6 @@ func (l *Lanes) exchange(lane int, submissions []*Submission) error {
 			}
 			b.Add(d)
 		}
-	}
-	if b.Watch {
-		l.watch.Add(-int64(len(b.Keys)))
 	}
 	l.Stats.Calls.Add(1)
 	l.Stats.InFlight.Add(1)
@@ -138,9 +135,6 @@ func (l *Lanes) read(text string, lane int, began time.Time, submissions []*Subm
 			}
 			d := &s.Decisions[s.Decided]
 			r.Read(d, now, b.Keys)
-			if r.Earlier {
-				l.watch.Store(moreWatched)
-			}
 			if d.Op == wire.OpRecord && d.RefusedToRecord() {
 				l.Stats.Unrecorded.Add(1)
 			}
@@ -150,8 +144,8 @@ func (l *Lanes) read(text string, lane int, began time.Time, submissions []*Subm
 
 // send makes one round trip.
 func (l *Lanes) send(ctx context.Context, b *wire.Batch, lane int) (string, error) {
-	var space [6]string
-	args := append(space[:0], rueidis.BinaryString(b.Args), "", "", rueidis.BinaryString(b.Spent), rueidis.BinaryString(b.Long), rueidis.BinaryString(b.Earlier))
+	var space [5]string
+	args := append(space[:0], rueidis.BinaryString(b.Args), "", "", rueidis.BinaryString(b.Spent), rueidis.BinaryString(b.Long))
 	if l.setup.Clock != nil {
 		args[1] = strconv.FormatInt(stored.FloorDiv(l.setup.Clock(), int64(time.Microsecond)), 10)
 	}

@@ -13,13 +13,6 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// Versions before format 5 kept states under other keys. An engine looks for these keys with its first decisions, and with
-// many more after each that it finds.
-const (
-	firstWatched = 1 << 12 // keys
-	moreWatched  = 1 << 20
-)
-
 // Lanes make the calls of an engine: one committer for each lane of a cluster, otherwise one for all.
 type Lanes struct {
 	setup   Setup
@@ -29,7 +22,6 @@ type Lanes struct {
 	pool    sync.Pool   // of *submission
 	Stats   counters
 	steps   stepLog
-	watch   atomic.Int64 // the keys left to look for under their names in earlier versions
 	Closed  atomic.Bool
 }
 
@@ -52,7 +44,6 @@ type Setup struct {
 
 func NewLanes(s Setup) *Lanes {
 	l := &Lanes{setup: s, keys: s.Keys}
-	l.watch.Store(firstWatched)
 	l.pool.New = func() any { return NewSubmission() }
 	if s.OneSlot {
 		l.divide(s.Lanes)

@@ -32,7 +32,6 @@ func Compile(r *weir.Rule) *compiled {
 		c.Limits = append(c.Limits, made)
 		problems = append(problems, err)
 	}
-	setEarlier(c.Limits, states)
 	if c.Err = errors.Join(problems...); c.Err == nil {
 		c.Err = checkWork(r, c.Limits)
 	}

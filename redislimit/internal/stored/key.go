@@ -18,7 +18,7 @@ import (
 // Each value begins with the version of its format in the high four bits; the low four are 0, or the form of the entries
 // of a log or of slots.
 const (
-	FormatVersion = 5
+	FormatVersion = 1
 	FormatByte    = FormatVersion << 4
 )
 

@@ -84,9 +84,8 @@ type Limit struct {
 	Letter   string // the name of the algorithm
 	Identity string // of a state of fixed size in its value
 	State    string // the name of a key's value
-	Earlier  []FormerKey
-	Denied   bool // a refusal may be written
-	Weight   int  // see work
+	Denied   bool   // a refusal may be written
+	Weight   int    // see work
 
 	Leaseless bool // slots with the default lease
 
@@ -99,12 +98,6 @@ type Limit struct {
 	Early     Span  // of a leaky bucket: by how much a release is earlier than TAT after it
 
 	Functions enginekit.Functions // in ticks
-}
-
-// FormerKey is where an earlier version kept the state of a limit.
-type FormerKey struct {
-	Second bool   // format 2; otherwise the value says 3 or 4
-	State  string // what stands between {LANE}: and the key
 }
 
 // Span is a time in whole us and 1/den us.

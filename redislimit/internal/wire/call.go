@@ -9,18 +9,16 @@ import (
 
 // Batch is one call of the script: the distinct keys and the decisions.
 type Batch struct {
-	Keys    []string
-	index   map[string]int
-	Args    []byte
-	Spent   []byte // of each decision, if DenyNewServer is set
-	Long    []byte // the numbers of the keys of long logs
-	Shards  bool   // releases of slots are published on shards of a cluster
-	Watch   bool   // earlier has the keys of earlier versions
-	Earlier []byte
-	last    *Decision // the previous one, if it can be repeated
-	asked   Op        // its operation when it was added
-	run     run       // the repeats of it
-	Space   [6]int64  // for the numbers of a state of the reply
+	Keys   []string
+	index  map[string]int
+	Args   []byte
+	Spent  []byte    // of each decision, if DenyNewServer is set
+	Long   []byte    // the numbers of the keys of long logs
+	Shards bool      // releases of slots are published on shards of a cluster
+	last   *Decision // the previous one, if it can be repeated
+	asked  Op        // its operation when it was added
+	run    run       // the repeats of it
+	Space  [6]int64  // for the numbers of a state of the reply
 }
 
 // run describes repeats of a decision at the end of a batch.
@@ -206,9 +204,6 @@ func (b *Batch) repeat(key int) {
 func (b *Batch) key(p *Part) int {
 	known := len(b.Keys)
 	number := b.number(p.Key)
-	if number > known && b.Watch {
-		b.Earlier = p.appendEarlier(b.Earlier, number)
-	}
 	if l := p.Limit; number > known && l.Kind == stored.KindLog && l.Weight >= stored.HeavyWork {
 		b.Long = binary.LittleEndian.AppendUint16(b.Long, uint16(number))
 	}
@@ -230,7 +225,7 @@ func (b *Batch) number(key string) int {
 
 func (b *Batch) Clear() {
 	clear(b.Keys)
-	b.Keys, b.Args, b.Spent, b.Long, b.Earlier = b.Keys[:0], b.Args[:0], b.Spent[:0], b.Long[:0], b.Earlier[:0]
+	b.Keys, b.Args, b.Spent, b.Long = b.Keys[:0], b.Args[:0], b.Spent[:0], b.Long[:0]
 	clear(b.index)
 	b.last, b.run = nil, run{}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -15,11 +14,10 @@ import (
 
 // Reply reads the answer of the script. Missing values read as 0 and set short.
 type Reply struct {
-	Left    string
-	Short   bool
-	Earlier bool    // an earlier version holds a state
-	Since   float64 // us; when the server was first seen; -Inf without DenyNewServer
-	Space   *[6]int64
+	Left  string
+	Short bool
+	Since float64 // us; when the server was first seen; -Inf without DenyNewServer
+	Space *[6]int64
 }
 
 func (r *Reply) byte() byte {
@@ -71,7 +69,7 @@ func (r *Reply) Read(d *Decision, now int64, keys []string) {
 	}
 	flag := r.byte()
 	if flag == flagUnreadable {
-		d.Err = r.unreadable(d, keys)
+		d.Err = r.unreadable(keys)
 	}
 	if d.Op == OpReset || flag == flagUnreadable {
 		return
@@ -195,17 +193,13 @@ func WaitOf(v float64) time.Duration {
 func UnitsOf(v float64) int64 { return int64(v) }
 
 // unreadable returns the error of a value that this version cannot read.
-func (r *Reply) unreadable(d *Decision, keys []string) error {
+func (r *Reply) unreadable(keys []string) error {
 	number := int(r.byte()) | int(r.byte())<<8
-	place, first := int(r.byte()), r.byte()
+	first := r.byte()
 	if r.Short || number < 1 || number > len(keys) {
 		return &fault.Error{Reason: fault.Damaged, Counted: weir.CountedUnknown, Err: errReply}
 	}
 	key := keys[number-1]
-	if i := slices.IndexFunc(d.Parts, func(p Part) bool { return p.Key == key }); place > 0 && i >= 0 {
-		r.Earlier = true
-		return fault.Uncounted(fault.Damaged, d.Parts[i].isEarlier(place, first))
-	}
 	if first == foreignByte {
 		return fault.Uncounted(fault.Damaged, fmt.Errorf("the value of key %q is of another type or another program: delete the key or use another prefix", key))
 	}

@@ -63,7 +63,7 @@ func TestAPageThatCannotBeNamedFailsAlone(t *testing.T) {
 	}
 }
 
-// A journal with a line that is too long to be read, as earlier versions could write, can be used.
+// A journal with a line that is too long to be read can be used.
 func TestAJournalWithALineThatIsTooLongIsUsable(t *testing.T) {
 	dir := t.TempDir()
 	f := open(t, dir)

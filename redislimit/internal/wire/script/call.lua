@@ -12,8 +12,6 @@
 -- ARGV[4]  only if a new server is denied: how long each decision is denied, in us, as doubles. The last key is then the one
 --          that remembers the server
 -- ARGV[5]  the indexes in KEYS of long logs, u16 each
--- ARGV[6]  the keys of earlier versions: for each the index in KEYS of the key that it had to be, u16; a number, u8; and its
---          length, u16, and bytes
 -- The last of them may be absent.
 --
 -- A decision: the length of its op, u8, and the op; how many groups, u16; for an undo the instant at which the undone take was
@@ -40,8 +38,7 @@
 -- - for book, the instant at which all limits admit the costs, and the instant from which all have space for a booking, as
 --   doubles. It is admitted if the first is soon enough and the second is now.
 -- - a byte: REFUSED, ADMITTED, or UNREADABLE if a value cannot be read and nothing was done. Then follow its index in KEYS, u16;
---   0 and its first byte, which is that of FOREIGN if the value is not a string; or if an earlier version holds the state the
---   number of that version's key for it, u8, and the first byte of that key's value.
+--   and its first byte, which is that of FOREIGN if the value is not a string.
 -- - each group, unless the byte is UNREADABLE or the op is reset. For states of fixed size it is the value before the decision with the
 --   states of that head, or a byte 0 if there was none. For logs, gates and slots it is four doubles: the wait before, the wait
 --   after a write (at a refused book: for space for it), the room, and the wait for the whole capacity. An admitted take has only
@@ -67,7 +64,7 @@
 local pack, unpack_, sub, floor, fmod = struct.pack, struct.unpack, string.sub, math.floor, math.fmod
 local max, min, inf = math.max, math.min, math.huge
 local args, keys, call = ARGV[1], KEYS, redis.call
-local VERSION, FOREIGN, UNDONE = '\80', '\255', pack('<d', inf)
+local VERSION, FOREIGN, UNDONE = '\16', '\255', pack('<d', inf)
 local REFUSED, ADMITTED, UNREADABLE, LATER = '\0', '\1', '\2', '\3'
 local MOST_WORK, LONG_BYTES = 1000, 4096
 
@@ -80,7 +77,7 @@ local buckets, windows, cycles, logs, slots, uptos, identities, wakes, sets, res
 
 -- stored has the values, of long logs only the name and the length. MGET also says that a key does not exist if its value is
 -- not a string, and a write would replace that value.
-local stored, earlier, long = {}, nil, ARGV[5] or ''
+local stored, long = {}, ARGV[5] or ''
 for p = 1, #long, 2 do
   local key = unpack_('<H', long, p)
   local bytes = redis.pcall('STRLEN', keys[key])
@@ -95,16 +92,6 @@ for key = 1, #keys do
       value = FOREIGN
     end
     stored[key] = value
-  end
-end
-if ARGV[6] then
-  local p = 1
-  earlier = {}
-  while p <= #ARGV[6] do
-    local key, place, name
-    key, place, name, p = unpack_('<HBHc0', ARGV[6], p)
-    local old = redis.pcall('GETRANGE', name, '0', '0')
-    if type(old) == 'string' and old ~= '' then stored[key], earlier[key] = '\0', pack('<BB', place, string.byte(old)) end
   end
 end
 
@@ -191,9 +178,8 @@ end
 -- broken returns the answer to a decision about a value that this version cannot read.
 local function broken(key)
   local s = stored[key]
-  if earlier and earlier[key] then return UNREADABLE .. pack('<H', key) .. earlier[key] end
   if type(s) == 'table' then s = call('GETRANGE', s.name, '0', '0') end
-  return UNREADABLE .. pack('<HBB', key, 0, string.byte(s) or 0)
+  return UNREADABLE .. pack('<HB', key, string.byte(s) or 0)
 end
 
 -- What several.lua, upto.lua and identity.lua define.

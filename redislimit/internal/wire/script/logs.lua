@@ -17,7 +17,7 @@
 -- Parameters of a log:  cost, limit, period and gap in us, 1 if denied attempts count, 1 for a gate.
 -- Parameters of slots: cost, limit, the length of a lease in us (inf if it ends only by release), and the holder, 8 bytes.
 if logs + slots > 0 then
-  local HEAD, SHORT, LONG, NARROW, MIDDLE, WIDE = 41, 81, 82, 83, 84, 85
+  local HEAD, SHORT, LONG, NARROW, MIDDLE, WIDE = 41, 17, 18, 19, 20, 21
   local MOST_UNITS, MOST_EXTRA, MOST_KEPT, MOST_LOOSENED, MOST_MOVED = 2^53, 512, 65536, 512, 1000
 
   -- The parameters of the group: mark is the header's own number in a state of these parameters, fresh the form of a new state,

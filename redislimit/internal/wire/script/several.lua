@@ -39,7 +39,7 @@ if resets > 0 then
       local _
       _, cleared[i], pos = unpack_('<c1H', args, pos)
       local key = cleared[i]
-      if stored[key] == FOREIGN or earlier and earlier[key] then broke = broken(key) end
+      if stored[key] == FOREIGN then broke = broken(key) end
     end
     for _, key in ipairs(broke and {} or cleared) do states[key], tails[key], ends[key] = false, nil, nil end
     return broke or ADMITTED, pos
