@@ -47,7 +47,7 @@ func (o *Layers) Check() error {
 	case o.peers < 0:
 		return Misusef("count this one, too", "--peers %d: a negative number", o.peers)
 	case o.peers == 0 && slices.Contains(slices.Collect(maps.Values(o.Files)), layer.Local):
-		return Misusef("say how many "+o.sharers+" share the server: --peers 3", "--config: on_failure: local without --peers")
+		return Misusef("say how many "+o.sharers+" share the server: peers: 3 in the file, or --peers 3", "--config: on_failure: local without --peers")
 	case o.peers == 0 && slices.ContainsFunc(o.onFailure, func(text string) bool { return strings.HasSuffix(text, layer.Local.String()) }):
 		return Misusef("say how many "+o.sharers+" share the server: --peers 3", "--on-failure local without --peers")
 	}

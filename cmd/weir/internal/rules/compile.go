@@ -48,7 +48,7 @@ type draft struct {
 // Parse reads the content of files. The error is Problems.
 func Parse(o Options, files ...File) (*Config, error) {
 	var problems Problems
-	l := &loader{Options: o, config: &Config{Listen: map[string]string{}, names: map[string]*Rule{}}, problems: &problems, given: map[string]node{}, slots: map[string]int{}}
+	l := &loader{Options: o, config: &Config{Listen: map[string]string{}, Engine: map[string]string{}, names: map[string]*Rule{}}, problems: &problems, given: map[string]node{}, slots: map[string]int{}}
 	left := maxTokens
 	for _, f := range files {
 		if root, ok := open(f, &left, &problems); ok && !root.isEnvoyproxy() {
@@ -91,6 +91,22 @@ func (l *loader) once(field string, n node) bool {
 	}
 	l.given[field] = n
 	return true
+}
+
+// mostPeers bounds the daemons that share an engine.
+const mostPeers = 1_000_000
+
+func (l *loader) readDeadline(n node) {
+	const want = "a duration above 0, like 15ms"
+	text, ok := n.text(want)
+	if !ok {
+		return
+	}
+	if d, err := time.ParseDuration(text); err != nil || d <= 0 || d > weir.MaxPeriod {
+		n.fail("is %s, want %s", shown(text), want)
+		return
+	}
+	l.config.Engine["deadline"] = text
 }
 
 // declare reads the names of further attributes.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net"
+	"strconv"
 	"strings"
 
 	"github.com/weirflow/weir"
@@ -64,7 +65,17 @@ func init() {
 		}},
 		{"engine", "Where states are kept: memory, or the URL of a Redis server.", texts, func(n node, l *loader) {
 			if l.once("engine", n) {
-				l.config.Engine, _ = n.text("memory or a URL like redis://127.0.0.1:6379 or postgres://HOST/DB")
+				l.config.Engine["engine"], _ = n.text("memory or a URL like redis://127.0.0.1:6379 or postgres://HOST/DB")
+			}
+		}},
+		{"peers", "The number of daemons that share the engine.", wholes(1, mostPeers), func(n node, l *loader) {
+			if l.once("peers", n) {
+				l.config.Engine["peers"] = strconv.FormatInt(n.whole(1, mostPeers), 10)
+			}
+		}},
+		{"deadline", "How long a decision of the engine may take.", texts, func(n node, l *loader) {
+			if l.once("deadline", n) {
+				l.readDeadline(n)
 			}
 		}},
 		{"default", "The answer to a request that no rule matches.", words("allow", "deny"), func(n node, l *loader) {

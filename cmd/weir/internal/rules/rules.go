@@ -23,7 +23,7 @@ import (
 // Config is the content of all files. It is immutable and safe for concurrent use.
 type Config struct {
 	Listen   map[string]string // addresses and files of the ports, by the flag of weir serve
-	Engine   string            // as --engine has it; empty if no file names one
+	Engine   map[string]string // the engine that daemons share, their number and the deadline, by the flag: engine, peers, deadline
 	Deny     bool              // refuse requests that no rule matches
 	Rules    []*Rule
 	Foreign  any      // what the parser of another format keeps; see New

@@ -26,7 +26,7 @@ type Set struct {
 type Reload struct {
 	Before  *Config  // the rules that were in force; nil if the Err is not about files
 	Now     *Config  // the rules in force; nil like Before
-	Restart []string // the fields that differ and that take effect at the next start: listen, engine, on_failure
+	Restart []string // the fields that differ and that take effect at the next start: listen, engine, peers, deadline, on_failure
 	Err     error    // why the rules before stay in force, or why changes go unnoticed
 }
 
@@ -85,8 +85,10 @@ func restart(before, now *Config) (fields []string) {
 	if !maps.Equal(before.Listen, now.Listen) {
 		fields = append(fields, "listen")
 	}
-	if before.Engine != now.Engine {
-		fields = append(fields, "engine")
+	for _, field := range []string{"engine", "peers", "deadline"} {
+		if before.Engine[field] != now.Engine[field] {
+			fields = append(fields, field)
+		}
 	}
 	if !maps.Equal(before.Policies(), now.Policies()) {
 		fields = append(fields, "on_failure")

@@ -91,8 +91,12 @@ func (o *options) override(isSet func(flag string) bool, files *rules.Config) er
 			}
 		}
 	}
-	if files.Engine != "" && !isSet("engine") {
-		o.engine.where = files.Engine
+	for flag, value := range files.Engine {
+		if !isSet(flag) {
+			if err := o.set(flag, value); err != nil {
+				return err
+			}
+		}
 	}
 	if o.engine.shared() {
 		o.engine.layers.Files = files.Policies()
