@@ -45,7 +45,7 @@ func isIPv4(b []byte) bool {
 func namesAddress(words []byte) bool {
 	for rest := words; len(rest) > 0; {
 		var first []byte
-		if first, rest = word(rest); bytes.IndexAny(first, ".:") < 0 {
+		if first, rest = word(rest); !bytes.ContainsAny(first, ".:") {
 			continue // not an address, and most words have neither
 		}
 		if _, why := appendClient(nil, first); why != whyNotClient {
