@@ -34,8 +34,9 @@ type bookedKey struct {
 	most      int           // instants of one booking; 0 means no bound but mostTogether
 	unit      time.Duration // that one unit takes
 	horizon   time.Duration
-	told      time.Time // when the booking that was refused last may succeed
-	notBefore time.Time // no caller without an instant goes before it; zero if that is not known
+	full      time.Duration // it books no more while the newest instant lies beyond; drawn anew after each booking
+	told      time.Time     // when the booking that was refused last may succeed
+	notBefore time.Time     // no caller without an instant goes before it; zero if that is not known
 	failures  int
 	left      func() // for callers that have left during a booking: ends what Flush waits for
 
@@ -83,7 +84,7 @@ func (b *booking) join(c *caller) error {
 }
 
 func (b *booking) newKey(r weir.Request) *bookedKey {
-	k := &bookedKey{booking: b, name: keyOf(&r), request: r, horizon: firstHorizon}
+	k := &bookedKey{booking: b, name: keyOf(&r), request: r, horizon: firstHorizon, full: firstHorizon / 2}
 	k.due, k.look = newAppointment(k.serve), newAppointment(k.book)
 	k.unit, k.most = paceOf(r.Rule)
 	b.keys[k.name] = k

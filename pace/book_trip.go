@@ -31,7 +31,7 @@ func (k *bookedKey) book() {
 		return
 	}
 	if n := len(k.instants); n > 0 {
-		if ahead := time.Until(k.instants[n-1].at) - k.horizon/2; ahead > 0 {
+		if ahead := time.Until(k.instants[n-1].at) - k.full; ahead > 0 {
 			k.booking.agenda.plan(&k.look, time.Now().Add(ahead))
 			return
 		}
@@ -92,7 +92,7 @@ func (k *bookedKey) fly(ctx context.Context, calls []weir.Call) {
 	if k.unbooked(err, results) {
 		return
 	}
-	k.last = 0
+	k.last, k.full = 0, rand.N(firstHorizon) // a fixed one would lock the phases of processes
 	a := bookedAnswer{now: time.Now(), trip: time.Since(began)}
 	for i, c := range asked {
 		k.answer(&a, c, &calls[i], &results[i], err)
