@@ -28,8 +28,8 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		{weir.Options{Weights: []int64{1, 0}}, "weights", "weir: new: options: weights 0 is not within 1 and 1024"},
 		{weir.Options{Jitter: -time.Second}, "jitter", "weir: new: options: jitter -1s is negative"},
 	} {
-		for name, make := range makers {
-			err := make(test.options)
+		for name, construct := range makers {
+			err := construct(test.options)
 			wrong, ok := errors.AsType[*weir.OptionError](err)
 			if !ok || wrong.Op != "new" || wrong.Field != test.field || err.Error() != test.text {
 				t.Errorf("%s(%+v): got %v, want %s", name, test.options, err, test.text)

@@ -81,10 +81,10 @@ func requestError(op weir.Op, p *rule.Problem) error {
 	return &weir.RequestError{Op: op.String(), Rule: p.Rule, Field: p.Field, Reason: p.Reason}
 }
 
-// Keep returns the value that an engine stored with a rule, and calls make if there is none. A rule stores one value of
+// Keep returns the value that an engine stored with a rule, and calls build if there is none. A rule stores one value of
 // each type T.
-func Keep[T any](r *weir.Rule, make func(*weir.Rule) *T) *T {
-	return rule.Keep(rule.Of(r), func() *T { return make(r) })
+func Keep[T any](r *weir.Rule, build func(*weir.Rule) *T) *T {
+	return rule.Keep(rule.Of(r), func() *T { return build(r) })
 }
 
 // StateNames returns the names of a key's states under a rule, one for each of Limits. A name joins the rule's name,

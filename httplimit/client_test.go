@@ -15,7 +15,7 @@ import (
 func TestClientAddress(t *testing.T) {
 	xff := httplimit.ClientOptions{Trusted: []string{"10.0.0.0/8", "2001:db8:ffff::/48"}}
 	fwd := httplimit.ClientOptions{Trusted: []string{"10.0.0.0/8"}, Header: "Forwarded"}
-	real := httplimit.ClientOptions{Trusted: []string{"10.0.0.1"}, Header: "x-real-ip"}
+	realIP := httplimit.ClientOptions{Trusted: []string{"10.0.0.1"}, Header: "x-real-ip"}
 	unix := httplimit.ClientOptions{Trusted: []string{"unix"}}
 	tests := []struct {
 		name    string
@@ -63,9 +63,9 @@ func TestClientAddress(t *testing.T) {
 		{"forwarded with a quote that swallows", fwd, "10.0.0.1:80", []string{"Forwarded", `for=6.6.6.6;x=", for="192.0.2.1"`}, "10.0.0.1"},
 		{"x-forwarded-for beside forwarded", fwd, "10.0.0.1:80", []string{"X-Forwarded-For", "6.6.6.6", "Forwarded", "for=192.0.2.1"}, "192.0.2.1"},
 
-		{"single", real, "10.0.0.1:80", []string{"X-Real-Ip", "192.0.2.1"}, "192.0.2.1"},
-		{"single twice", real, "10.0.0.1:80", []string{"X-Real-Ip", "6.6.6.6", "X-Real-Ip", "192.0.2.1"}, "10.0.0.1"},
-		{"single from another peer", real, "10.0.0.2:80", []string{"X-Real-Ip", "192.0.2.1"}, "10.0.0.2"},
+		{"single", realIP, "10.0.0.1:80", []string{"X-Real-Ip", "192.0.2.1"}, "192.0.2.1"},
+		{"single twice", realIP, "10.0.0.1:80", []string{"X-Real-Ip", "6.6.6.6", "X-Real-Ip", "192.0.2.1"}, "10.0.0.1"},
+		{"single from another peer", realIP, "10.0.0.2:80", []string{"X-Real-Ip", "192.0.2.1"}, "10.0.0.2"},
 		{"trusted socket", unix, "@", []string{"X-Forwarded-For", "192.0.2.1"}, "192.0.2.1"},
 		{"trusted socket and a peer", unix, "203.0.113.9:80", []string{"X-Forwarded-For", "192.0.2.1"}, "203.0.113.9"},
 	}

@@ -124,7 +124,7 @@ func TestWithoutAFunctionAnObservedEngineIsTheEngine(t *testing.T) {
 
 func TestLayersAreRefusedInAnyOtherOrder(t *testing.T) {
 	r := newRemote()
-	make := map[string]func(e weir.Engine) (weir.Engine, error){
+	around := map[string]func(e weir.Engine) (weir.Engine, error){
 		"observe": func(e weir.Engine) (weir.Engine, error) {
 			return layer.Observe(e, layer.ObserveOptions{Decided: func(context.Context, layer.Observation) {}})
 		},
@@ -139,16 +139,16 @@ func TestLayersAreRefusedInAnyOtherOrder(t *testing.T) {
 		{"deny", "observe", false}, {"guard", "observe", false}, {"guard", "deny", false},
 		{"guard", "guard", false}, {"deny", "deny", false}, {"observe", "observe", false},
 	} {
-		inner, err := make[tt.inner](r)
+		inner, err := around[tt.inner](r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = make[tt.outer](layertest.Put(inner, 1))
+		_, err = around[tt.outer](layertest.Put(inner, 1))
 		if option := new(weir.OptionError); tt.fine != (err == nil) || err != nil && !errors.As(err, &option) {
 			t.Errorf("%s over %s: got %v, want it fine: %v", tt.outer, tt.inner, err, tt.fine)
 		}
 	}
-	for name, over := range make {
+	for name, over := range around {
 		for layers := range 2 {
 			if _, err := over(layertest.Put(weir.NewMemory(weir.MemoryOptions{}), layers)); (err == nil) != (name == "observe") {
 				t.Errorf("%s over a memory engine below %d functions: got %v", name, layers, err)

@@ -194,8 +194,8 @@ const histories = 40
 
 func TestHistoriesAreLinearizable(t *testing.T) {
 	askers := []struct {
-		name string
-		make func(*testing.T, weir.Limit) asker
+		name      string
+		construct func(*testing.T, weir.Limit) asker
 	}{{"Memory", newEngine}, {"three limits", newRow}, {"Limiter", newLimiters}, {"Keyed", newKeyed}}
 	for _, a := range askers {
 		for _, l := range limits {
@@ -203,7 +203,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 				s := script{keys: keys, workers: 4, phases: 5, calls: 12}
 				m := model(l.rules, keys)
 				m.Partition = byKey(keys)
-				checkHistories(t, m, s, func(t *testing.T) asker { return a.make(t, l.limit) })
+				checkHistories(t, m, s, func(t *testing.T) asker { return a.construct(t, l.limit) })
 			})
 		}
 	}
@@ -236,11 +236,11 @@ func TestHistoriesOfTwoKeysAtOnceAreLinearizable(t *testing.T) {
 	}
 }
 
-func checkHistories(t *testing.T, m porcupine.Model, s script, make func(*testing.T) asker) {
+func checkHistories(t *testing.T, m porcupine.Model, s script, construct func(*testing.T) asker) {
 	overlaps, undecided := 0, 0
 	for s.seed = range uint64(histories) {
 		var history []porcupine.Operation
-		synctest.Test(t, func(t *testing.T) { history = play(make(t), s) })
+		synctest.Test(t, func(t *testing.T) { history = play(construct(t), s) })
 		overlaps += overlapping(history)
 		if !linearizable(t, m, s.seed, history) {
 			undecided++

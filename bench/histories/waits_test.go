@@ -46,10 +46,10 @@ func TestHistoriesOfWaitsAreLinearizable(t *testing.T) {
 }
 
 // checkWaits plays scripts. Some callers of these have each of the ends.
-func checkWaits(t *testing.T, m porcupine.Model, s waitScript, ends string, make func(*testing.T) waitedOn) {
+func checkWaits(t *testing.T, m porcupine.Model, s waitScript, ends string, construct func(*testing.T) waitedOn) {
 	overlaps, slept, undecided, found := 0, 0, 0, map[end]int{}
 	for s.seed = range uint64(histories) {
-		history, waits := played(t, s, make)
+		history, waits := played(t, s, construct)
 		overlaps += overlapping(history)
 		slept += waits
 		for _, e := range history[len(history)-1].Output.(seen).ends {
@@ -71,8 +71,8 @@ func checkWaits(t *testing.T, m porcupine.Model, s waitScript, ends string, make
 }
 
 // played plays a script in virtual time, and returns its history and how many callers slept.
-func played(t *testing.T, s waitScript, make func(*testing.T) waitedOn) (history []porcupine.Operation, slept int) {
-	synctest.Test(t, func(t *testing.T) { history, slept = playWaits(t, make(t), s) })
+func played(t *testing.T, s waitScript, construct func(*testing.T) waitedOn) (history []porcupine.Operation, slept int) {
+	synctest.Test(t, func(t *testing.T) { history, slept = playWaits(t, construct(t), s) })
 	return history, slept
 }
 

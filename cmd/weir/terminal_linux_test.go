@@ -58,9 +58,9 @@ func withTerminal(t *testing.T, columns int, f func(terminal *os.File)) string {
 }
 
 // A log of one instant, one that spans all years with a key of control characters, and the log of the tutorial.
-func terminalLogs(t *testing.T) (instant, span, real string) {
+func terminalLogs(t *testing.T) (instant, span, tutorial string) {
 	t.Helper()
-	real, err := filepath.Abs("../../simulate/testdata/access.log.gz")
+	tutorial, err := filepath.Abs("../../simulate/testdata/access.log.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func terminalLogs(t *testing.T) (instant, span, real string) {
 	write(instant, strings.Repeat(line("2000-10-10T13:55:36Z", "a"), 3))
 	last := line("2261-12-31T00:00:00Z", `\u001b[31mred\u0007\r\n`)
 	write(span, line("1678-01-02T00:00:00Z", "a")+last+last)
-	return instant, span, real
+	return instant, span, tutorial
 }
 
 var paint = regexp.MustCompile("\x1b\\[(31|32|0)m")
@@ -83,7 +83,7 @@ var paint = regexp.MustCompile("\x1b\\[(31|32|0)m")
 func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
-	instant, span, real := terminalLogs(t)
+	instant, span, tutorial := terminalLogs(t)
 	commands := [][]string{
 		{"replay", "--limit", "1/s", instant},
 		{"replay", "--limit", "fixed window 1/1d and token bucket 1/s burst 10", "--limit", "leaky bucket 1/s queue 9", "--top", "3", "--key", "who", span},
@@ -106,7 +106,7 @@ func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 			onTerminal(t, columns, args...)
 		}
 	}
-	checkWidth(t, 80, onTerminal(t, 80, "replay", "--limit", "token bucket 2/s burst 6", "--limit", "sliding window 60/1m", real))
+	checkWidth(t, 80, onTerminal(t, 80, "replay", "--limit", "token bucket 2/s burst 6", "--limit", "sliding window 60/1m", tutorial))
 }
 
 func checkWidth(t *testing.T, columns int, text string) {
@@ -122,8 +122,8 @@ func checkWidth(t *testing.T, columns int, text string) {
 func TestASuggestionIsOneChartAndThenItsTable(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
-	_, _, real := terminalLogs(t)
-	text := paint.ReplaceAllString(onTerminal(t, 80, "replay", "--suggest", "refuse 0.1%", real), "")
+	_, _, tutorial := terminalLogs(t)
+	text := paint.ReplaceAllString(onTerminal(t, 80, "replay", "--suggest", "refuse 0.1%", tutorial), "")
 	order := -1
 	for _, part := range []string{"refused requests, %", "● suggested", "\ntarget: refuse", "\nlimit ", "token bucket 2/s burst 6", "(not shown in 80 columns: share, peak)"} {
 		if strings.Count(text, part) != 1 || strings.Index(text, part) < order {

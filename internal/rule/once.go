@@ -9,7 +9,7 @@ import (
 // Once makes a value for each key, and finds it again. Keys are comparable values in an interface; equal keys share a
 // value. It keeps up to MaxOnce values. Use NewOnce.
 type Once[V any] struct {
-	make   func(key any, into *V)
+	fill   func(key any, into *V)
 	made   sync.Map // key to its *once[V]
 	count  atomic.Int64
 	recent [recentSlots]atomic.Pointer[once[V]]
@@ -31,8 +31,8 @@ type once[V any] struct {
 	value V
 }
 
-// NewOnce returns a Once without values. make must always make the same of equal keys.
-func NewOnce[V any](make func(key any, into *V)) *Once[V] { return &Once[V]{make: make} }
+// NewOnce returns a Once without values. fill must always make the same of equal keys.
+func NewOnce[V any](fill func(key any, into *V)) *Once[V] { return &Once[V]{fill: fill} }
 
 // Of returns the value of a key. It looks first in the slot of the address at which the interface keeps the key: callers
 // mostly pass values that they keep. That costs less than a search by the key's hash.
@@ -65,7 +65,7 @@ func (o *Once[V]) find(key any) *once[V] {
 		return found.(*once[V])
 	}
 	found := &once[V]{key: key}
-	o.make(key, &found.value)
+	o.fill(key, &found.value)
 	if o.count.Load() >= MaxOnce {
 		return found
 	}

@@ -97,7 +97,7 @@ type kept struct {
 }
 
 // Keep returns the value of type *T that the rule stores, and makes it if there is none.
-func Keep[T any](c *Compiled, make func() *T) *T {
+func Keep[T any](c *Compiled, build func() *T) *T {
 	for {
 		first := c.kept.Load()
 		for k := first; k != nil; k = k.next {
@@ -105,6 +105,6 @@ func Keep[T any](c *Compiled, make func() *T) *T {
 				return value
 			}
 		}
-		c.kept.CompareAndSwap(first, &kept{make(), first})
+		c.kept.CompareAndSwap(first, &kept{build(), first})
 	}
 }

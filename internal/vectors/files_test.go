@@ -43,7 +43,7 @@ func TestVectorsOfDialectsAreHandedOn(t *testing.T) {
 }
 
 func TestVectorsThatCannotBeCheckedAreErrors(t *testing.T) {
-	change := func(old, new string) string { return strings.Replace(goodLine, old, new, 1) }
+	change := func(old, now string) string { return strings.Replace(goodLine, old, now, 1) }
 	for _, c := range []struct{ line, want string }{
 		{"", "x.jsonl: holds no scenario"},
 		{"{", "x.jsonl line 1: unexpected end of JSON input"},

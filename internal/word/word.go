@@ -96,11 +96,11 @@ func (d *decider) take(at *uint64, now, n int64, a *algorithm.Answer) (allowed b
 	default:
 		r = moved
 	}
-	clear(a)
+	clearAnswer(a)
 	return false, r
 }
 
-func clear(a *algorithm.Answer) {
+func clearAnswer(a *algorithm.Answer) {
 	if a != nil {
 		*a = algorithm.Answer{}
 	}
@@ -152,7 +152,7 @@ func (d *decider) takePair(at pair, seen glimpse, number uint64, now, n int64, a
 		}
 		atomic.StoreUint64(&at.words[0], first)
 	}
-	clear(a)
+	clearAnswer(a)
 	return false, r
 }
 

@@ -19,7 +19,7 @@ import (
 // for a subject, by the number of records of each subject in a window. docs/howto/redis-recipes.md shows a run.
 func BenchmarkRecord(b *testing.B) {
 	for _, each := range []int{1, 64, 1024} {
-		for name, make := range map[string]func(rueidis.Client) counter{
+		for name, construct := range map[string]func(rueidis.Client) counter{
 			"fixed window": func(c rueidis.Client) counter { return FixedWindow{Client: c, Window: time.Hour} },
 			"two windows":  func(c rueidis.Client) counter { return TwoWindows{Client: c, Window: time.Hour} },
 			"log":          func(c rueidis.Client) counter { return Log{Client: c, Window: time.Hour} },
@@ -32,7 +32,7 @@ func BenchmarkRecord(b *testing.B) {
 		} {
 			b.Run(fmt.Sprintf("%s/records=%d", name, each), func(b *testing.B) {
 				server := redistest.Start(b)
-				benchmarkRecord(b, server, make(connect(b, server.Addr)), each)
+				benchmarkRecord(b, server, construct(connect(b, server.Addr)), each)
 			})
 		}
 	}

@@ -52,11 +52,11 @@ var current struct {
 }
 
 // share returns the owner's limiter. It stops that of another owner.
-func share(owner any, make func() (peers.Limiter, error)) (peers.Limiter, error) {
+func share(owner any, construct func() (peers.Limiter, error)) (peers.Limiter, error) {
 	if current.owner != owner {
 		current.Stop()
 		current.owner, current.Limiter = nil, peers.Limiter{}
-		made, err := make()
+		made, err := construct()
 		if err != nil {
 			return made, err
 		}

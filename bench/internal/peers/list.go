@@ -58,8 +58,8 @@ func Keyeds() []Peer {
 }
 
 // peer describes one of Weir's algorithms.
-func (a algorithm) peer(prefix string, make func(Limit) (Limiter, error)) Peer {
-	p := Peer{Name: prefix + a.name, Kind: Ours, New: make}
+func (a algorithm) peer(prefix string, construct func(Limit) (Limiter, error)) Peer {
+	p := Peer{Name: prefix + a.name, Kind: Ours, New: construct}
 	switch a.name {
 	case "leakybucket", "rategate", "cycle", "concurrency":
 		p.Brief = true

@@ -9,26 +9,26 @@ import "time"
 type limiter func(start time.Time) func(now time.Time) bool
 
 // leakyBucket keeps requests 1000/max whole milliseconds apart.
-func leakyBucket(max int64) limiter {
+func leakyBucket(most int64) limiter {
 	return func(start time.Time) func(time.Time) bool {
 		next := start
 		return func(now time.Time) bool {
 			if now.Before(next) {
 				return false
 			}
-			next = now.Add(time.Duration(1000/max) * time.Millisecond)
+			next = now.Add(time.Duration(1000/most) * time.Millisecond)
 			return true
 		}
 	}
 }
 
 // tokenBucket gets some tokens at regular times: all of them each second from a thread, or one from a timer.
-func tokenBucket(max, some int64, every time.Duration) limiter {
+func tokenBucket(most, some int64, every time.Duration) limiter {
 	return func(start time.Time) func(time.Time) bool {
-		tokens, next := max, start.Add(every)
+		tokens, next := most, start.Add(every)
 		return func(now time.Time) bool {
 			for ; !now.Before(next); next = next.Add(every) {
-				tokens = min(tokens+some, max)
+				tokens = min(tokens+some, most)
 			}
 			return take(&tokens)
 		}
@@ -36,12 +36,12 @@ func tokenBucket(max, some int64, every time.Duration) limiter {
 }
 
 // tokenBucketLazyRefill adds whole tokens when it is asked, and drops the fraction of a token.
-func tokenBucketLazyRefill(max int64) limiter {
+func tokenBucketLazyRefill(most int64) limiter {
 	return func(start time.Time) func(time.Time) bool {
-		tokens, last := max, start
+		tokens, last := most, start
 		return func(now time.Time) bool {
-			if gained := int64(now.Sub(last).Seconds() * float64(max)); gained > 0 {
-				tokens, last = min(tokens+gained, max), now
+			if gained := int64(now.Sub(last).Seconds() * float64(most)); gained > 0 {
+				tokens, last = min(tokens+gained, most), now
 			}
 			return take(&tokens)
 		}
@@ -57,18 +57,18 @@ func take(tokens *int64) bool {
 }
 
 // fixedWindowCounter counts every attempt in its second.
-func fixedWindowCounter(max int64) limiter {
+func fixedWindowCounter(most int64) limiter {
 	return func(time.Time) func(time.Time) bool {
 		windows := map[int64]int64{}
 		return func(now time.Time) bool {
 			windows[now.Unix()]++
-			return windows[now.Unix()] <= max
+			return windows[now.Unix()] <= most
 		}
 	}
 }
 
 // slidingWindowLog writes every attempt down before it counts.
-func slidingWindowLog(max int64) limiter {
+func slidingWindowLog(most int64) limiter {
 	return func(time.Time) func(time.Time) bool {
 		var log []time.Time
 		return func(now time.Time) bool {
@@ -76,19 +76,19 @@ func slidingWindowLog(max int64) limiter {
 				log = log[1:]
 			}
 			log = append(log, now)
-			return int64(len(log)) <= max
+			return int64(len(log)) <= most
 		}
 	}
 }
 
 // slidingWindow counts every attempt in its second, weighs the second before, and rounds the sum down.
-func slidingWindow(max int64) limiter {
+func slidingWindow(most int64) limiter {
 	return func(time.Time) func(time.Time) bool {
 		windows := map[int64]int64{}
 		return func(now time.Time) bool {
 			second, into := now.Unix(), time.Duration(now.Nanosecond()).Seconds()
 			windows[second]++
-			return int64(float64(windows[second-1])*(1-into)+float64(windows[second])) <= max
+			return int64(float64(windows[second-1])*(1-into)+float64(windows[second])) <= most
 		}
 	}
 }

@@ -31,13 +31,13 @@ func TestAnswersInTheDocumentAreThoseThatCome(t *testing.T) {
 			}
 			continue
 		}
-		for shown, real := range given {
-			body = strings.ReplaceAll(body, shown, real)
+		for shown, answered := range given {
+			body = strings.ReplaceAll(body, shown, answered)
 		}
 		w := post(f, path, body)
-		if shown, real := token.FindStringSubmatch(want), token.FindStringSubmatch(w.Body.String()); shown != nil && real != nil {
-			given[shown[1]] = real[1]
-			want = strings.ReplaceAll(want, shown[1], real[1])
+		if shown, answered := token.FindStringSubmatch(want), token.FindStringSubmatch(w.Body.String()); shown != nil && answered != nil {
+			given[shown[1]] = answered[1]
+			want = strings.ReplaceAll(want, shown[1], answered[1])
 		}
 		if want != "" && strings.TrimSpace(w.Body.String()) != want {
 			t.Errorf("curl -d '%s' %s\n got %s\nwant %s", body, path, w.Body, want)

@@ -46,7 +46,7 @@ return redis.call('HINCRBY', key, 'version', 1)`)
 
 // OpenRedis returns the table of a Redis server, which is named as in --engine. close ends its connections. The table is
 // empty until Watch reaches the server.
-func OpenRedis(url string, log *slog.Logger) (t *Table, close func(), err error) {
+func OpenRedis(url string, log *slog.Logger) (t *Table, stop func(), err error) {
 	options, engine, err := redislimit.ParseURL(url)
 	if err != nil {
 		return nil, nil, err

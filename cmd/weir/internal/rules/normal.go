@@ -128,9 +128,9 @@ func pathValue(text string) value {
 	if text == "" {
 		return value{}
 	}
-	clean, clear := cleanPath(text)
+	clean, agreed := cleanPath(text)
 	clean = strings.ToValidUTF8(clean, "\ufffd")
-	v := value{text: clean, key: clean, present: true, unclear: !clear}
+	v := value{text: clean, key: clean, present: true, unclear: !agreed}
 	if clean != "/" {
 		v.text += "/"
 	}
@@ -138,27 +138,27 @@ func pathValue(text string) value {
 }
 
 // cleanPath returns a path without its query, in lower case, decoded once, and without parameters, empty, "." and ".."
-// segments and a final slash. It is not clear if servers disagree about its segments.
-func cleanPath(text string) (clean string, clear bool) {
+// segments and a final slash, and whether servers agree about its segments.
+func cleanPath(text string) (clean string, agreed bool) {
 	text, _, _ = strings.Cut(text, "?")
 	text, _, fragment := strings.Cut(text, "#")                                           // which no request has, so servers differ about its end
 	if at := strings.Index(text, "://"); at > 0 && strings.IndexByte(text, '/') == at+1 { // of a request to a proxy
 		_, text, _ = strings.Cut(text[at+3:], "/")
 	}
-	clear, sure := true, true
+	agreed, sure := true, true
 	if strings.ContainsFunc(text, isUnusual) {
-		text, clear, sure = usualPath(text)
+		text, agreed, sure = usualPath(text)
 	}
 	// Of http:/a some servers read the path /a, and of //a/b many read the path /b, of the host a.
-	clear = clear && !strings.HasPrefix(text, "//")
+	agreed = agreed && !strings.HasPrefix(text, "//")
 	if !strings.HasPrefix(text, "/") {
-		clear = clear && !strings.Contains(text, ":")
+		agreed = agreed && !strings.Contains(text, ":")
 		text = "/" + text
 	}
 	if strings.Contains(text, "/..") && strings.Contains(text+"/", "/../") {
-		clear = clear && sure && !strings.Contains(text, "//")
+		agreed = agreed && sure && !strings.Contains(text, "//")
 	}
-	return path.Clean(text), clear && !fragment
+	return path.Clean(text), agreed && !fragment
 }
 
 // isUnusual reports whether usualPath changes a rune.
@@ -167,11 +167,11 @@ func isUnusual(r rune) bool {
 }
 
 // usualPath decodes the segments of a path. Java servers cut parameters off, Windows has two kinds of slash, and many
-// routers ignore case, so a path could pass by a rule in other spellings. What may or may not be a step up is not clear:
-// "..;" or an encoded slash beside dots. Nor is what another step up removes, unless servers are sure to see the same
+// routers ignore case, so a path could pass by a rule in other spellings. Servers disagree about what may be a step up,
+// "..;" or an encoded slash beside dots, and about what another step up removes, unless they are sure to see the same
 // slashes.
-func usualPath(text string) (usual string, clear, sure bool) {
-	clear, sure = true, !strings.Contains(text, `\`)
+func usualPath(text string) (usual string, agreed, sure bool) {
+	agreed, sure = true, !strings.Contains(text, `\`)
 	segments := strings.Split(strings.ReplaceAll(text, `\`, "/"), "/")
 	for i, raw := range segments {
 		segment, _, parameters := strings.Cut(raw, ";")
@@ -179,12 +179,12 @@ func usualPath(text string) (usual string, clear, sure bool) {
 		several := strings.Contains(segment, "/")
 		sure = sure && !several
 		for part := range strings.SplitSeq(segment, "/") {
-			clear = clear && !((parameters || several) && (part == "." || part == ".."))
+			agreed = agreed && !((parameters || several) && (part == "." || part == ".."))
 		}
-		clear = clear && !strings.ContainsFunc(segment, func(r rune) bool { return r < ' ' })
+		agreed = agreed && !strings.ContainsFunc(segment, func(r rune) bool { return r < ' ' })
 		segments[i] = segment
 	}
-	return strings.Join(segments, "/"), clear, sure
+	return strings.Join(segments, "/"), agreed, sure
 }
 
 // lowerASCII keeps other letters, and bytes that are no letters, as they are.
