@@ -203,7 +203,7 @@ func (k *askKey) refused(d weir.Decision, cost int64, slots bool) {
 func (k *askKey) failed() { k.broke = true }
 
 // landed plans when to ask next, after a trip that has asked for the key.
-func (k *askKey) landed(oldest time.Duration) {
+func (k *askKey) landed() {
 	now := time.Now()
 	k.trip, k.probed = nil, false
 	switch {
@@ -213,10 +213,10 @@ func (k *askKey) landed(oldest time.Duration) {
 		k.until = now.Add(backOff(k.failures))
 	case k.lost && k.refusedBy == byRate:
 		k.failures = 0
-		k.until = earliest(now.Add(max(k.rateSpread(time.Until(k.told), oldest), shortestPause)), poll(now.Add(longestPause)))
+		k.until = earliest(now.Add(max(k.rateSpread(time.Until(k.told)), shortestPause)), poll(now.Add(longestPause)))
 	case k.lost || k.sense != nil && k.won && k.room == 0:
 		k.failures = 0
-		k.sense.landed(now, oldest)
+		k.sense.landed(now)
 	case k.won:
 		k.failures = 0
 		if k.spread /= 2; k.room >= k.cost || !k.until.After(now) {
@@ -259,16 +259,6 @@ func poll(at time.Time) time.Time {
 	return at.Add(together - time.Duration(at.UnixNano()%int64(together)))
 }
 
-// waited returns how long the oldest parked caller has waited.
-func (k *askKey) waited() (longest time.Duration) {
-	for _, parked := range []*fair.Heap[*group]{&k.asleep, &k.behind} {
-		if parked.Len() > 0 {
-			longest = max(longest, time.Since(parked.First().next().since))
-		}
-	}
-	return longest
-}
-
 func latest(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return a
@@ -293,18 +283,12 @@ type contest struct {
 
 // rateSpread returns when to ask after a refusal by a rate: at the told instant, and later if another process was quicker at
 // the last one, because it was told the same.
-func (k *askKey) rateSpread(pause, oldest time.Duration) time.Duration {
+func (k *askKey) rateSpread(pause time.Duration) time.Duration {
 	switch {
 	case k.won:
 		k.spread /= 2
 	case k.expected:
 		k.spread = min(max(2*k.spread, firstPause), longestPause)
 	}
-	return pause + part(min(k.spread, pause/2), oldest)
-}
-
-// part returns a random part of a spread in whole ms, less for one who has waited long.
-func part(spread, waited time.Duration) time.Duration {
-	age := waited.Seconds() * 10
-	return rand.N(time.Duration(float64(spread)/(1+age*age)) + 1).Truncate(time.Millisecond)
+	return pause + rand.N(min(k.spread, max(pause/2, 0))+1)
 }

@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -8,8 +9,8 @@ import (
 
 // sense is when a queue asks for slots of a key that other processes hold and want, too. Slots come free at a release, of
 // which the engine may signal, or at the end of a lease, which a refusal tells. All processes learn of both at once, so each
-// asks after a random part of its spread. The spread doubles with each question after such news that is refused, and halves
-// with each grant: so few of many processes ask for one slot. Nothing depends on a signal.
+// asks after a random part of its spread. The spread grows by a tenth with each question after such news that is refused, and
+// begins anew with a grant: so few of many processes ask for one slot, and all are equal after each grant. Nothing depends on a signal.
 type sense struct {
 	key    *askKey
 	spread time.Duration
@@ -31,7 +32,7 @@ const (
 	slotsTogether = 4 // callers that ask after news, at most
 
 	leastSpread = 10 * time.Millisecond
-	mostSpread  = 250 * time.Millisecond
+	mostSpread  = time.Second
 	heartbeat   = 250 * time.Millisecond // doubles to a second without news
 
 	// After so long a streak a process leaves the slots that it releases to others for a pause.
@@ -78,7 +79,7 @@ func (s *sense) hear() {
 		return
 	}
 	s.own = 0
-	s.signalled(time.Now().Add(part(s.spread, s.key.waited())))
+	s.signalled(time.Now().Add(rand.N(s.spread + 1)))
 }
 
 // signalled has the key asked for at an instant, because slots may have come free.
@@ -103,17 +104,17 @@ func (s *sense) released(held time.Duration) {
 		streak, pause = deafStreak, deafPause
 	}
 	if !s.streak.IsZero() && now.Sub(s.streak) >= streak {
-		s.streak = now.Add(pause + part(s.spread, s.key.waited()))
+		s.streak = now.Add(pause + rand.N(s.spread+1))
 	}
 	s.signalled(latest(now, s.streak)) // the streak begins after the pause
 	s.key.advance(now)
 }
 
 // landed plans when to ask again after a trip that was refused slots, or took the last ones.
-func (s *sense) landed(now time.Time, oldest time.Duration) {
+func (s *sense) landed(now time.Time) {
 	k := s.key
 	if k.won {
-		s.spread, s.polls = max(s.spread/2, s.least()), 0
+		s.spread, s.polls = s.least(), 0
 		if s.last = now; s.streak.IsZero() {
 			s.streak = now
 		}
@@ -122,7 +123,7 @@ func (s *sense) landed(now time.Time, oldest time.Duration) {
 			s.streak = time.Time{}
 		}
 		if s.news || !now.Before(s.told) {
-			s.spread = min(2*s.spread, mostSpread)
+			s.spread = min(s.spread+s.spread/10, mostSpread)
 		}
 		if s.polls++; k.told.Sub(s.told).Abs() > shortestPause { // others hold the slots now
 			s.polls = 0
@@ -137,10 +138,10 @@ func (s *sense) landed(now time.Time, oldest time.Duration) {
 		every = heartbeat
 	}
 	every = min(every<<min(s.polls, 5), longestPause)
-	k.until = earliest(poll(now.Add(every)), k.told.Add(part(s.spread, oldest)))
+	k.until = earliest(poll(now.Add(every)), k.told.Add(rand.N(s.spread+1)))
 	if s.news = s.during; s.during {
 		s.during = false
-		k.until = earliest(k.until, now.Add(part(s.spread, oldest)))
+		k.until = earliest(k.until, now.Add(rand.N(s.spread+1)))
 	}
 	k.until = latest(k.until, now.Add(shortestPause))
 }

@@ -133,7 +133,7 @@ func (t *trip) landed(err error) {
 		t.settle(c, &t.batch.Calls[i], &t.batch.Results[i])
 	}
 	for _, k := range t.keys {
-		k.landed(time.Since(t.callers[0].since))
+		k.landed()
 	}
 	for _, g := range t.groups {
 		if g.callers.Len() == 0 {

@@ -78,7 +78,7 @@ func TestEqualProcessesShareSlots(t *testing.T) {
 		{3, 20, 4, 20 * time.Millisecond, 0.85, 3, 5},
 		{4, 2, 1, 100 * time.Millisecond, 0.85, 6, 3},
 		{4, 2, 1, 2 * time.Millisecond, 0.5, 4, 3},
-		{50, 10, 8, 40 * time.Millisecond, 0.85, 20, 5},
+		{50, 10, 8, 40 * time.Millisecond, 0.85, 20, 15},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			server := newServer(t)
