@@ -414,7 +414,8 @@ func remote(engine weir.Engine, do func(ctx context.Context, c weir.Call, next w
 // broken returns an engine whose takes fail.
 func broken(engine weir.Engine) weir.Engine {
 	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
-		if c.Op == weir.OpTake || c.Op == weir.OpReserveAhead {
+		switch c.Op {
+		case weir.OpTake, weir.OpReserveAhead, weir.OpEach:
 			return weir.Answer{}, errors.New("no route to 10.1.2.3")
 		}
 		return next(ctx, c)
