@@ -32,7 +32,7 @@ const (
 	slotsTogether = 4 // callers that ask after news, at most
 
 	leastSpread = 10 * time.Millisecond
-	mostSpread  = time.Second
+	mostSpread  = 250 * time.Millisecond
 	heartbeat   = 250 * time.Millisecond // doubles to a second without news
 
 	// After so long a streak a process leaves the slots that it releases to others for a pause.

@@ -217,7 +217,7 @@ func (p *slotAsker) lengthen() {
 	case p.s.rules.halving:
 		p.spread = min(250*ms, p.spread*2)
 	case p.s.rules.growth:
-		p.spread = min(second, p.spread*11/10)
+		p.spread = min(250*ms, p.spread*11/10)
 	}
 }
 
