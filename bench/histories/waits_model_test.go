@@ -16,6 +16,7 @@ const (
 	join    verb = iota + reset + 1 // a caller begins to wait
 	leave                           // the context of a caller ends
 	resize                          // the capacity becomes the cost
+	settle                          // a caller of a Queue cancels what it took: a window takes back only units of its own
 	observe                         // the ends of all waits so far
 )
 
@@ -56,17 +57,18 @@ type standing struct {
 	capacity int64
 	line     []caller
 	ends     map[int]end
+	taken    map[int]int64 // the step in which a caller was granted what it took
 	flows    flows
 }
 
 func (s *standing) clone() *standing {
 	c := *s
-	c.keys, c.line, c.ends = slices.Clone(s.keys), slices.Clone(s.line), maps.Clone(s.ends)
+	c.keys, c.line, c.ends, c.taken = slices.Clone(s.keys), slices.Clone(s.line), maps.Clone(s.ends), maps.Clone(s.taken)
 	return &c
 }
 
 func (s *standing) equal(o *standing) bool {
-	return s.at == o.at && s.capacity == o.capacity && slices.Equal(s.keys, o.keys) && maps.Equal(s.ends, o.ends) &&
+	return s.at == o.at && s.capacity == o.capacity && slices.Equal(s.keys, o.keys) && maps.Equal(s.ends, o.ends) && maps.Equal(s.taken, o.taken) &&
 		slices.EqualFunc(s.line, o.line, func(a, b caller) bool { return a.id == b.id && a.place == b.place }) && s.flows == o.flows
 }
 
@@ -116,7 +118,7 @@ func (s *standing) look(r rules) {
 			s.ends[c.id] = tooMuch
 			s.remove(i)
 		case s.wait(r, c) == 0 && !s.kept(r, i):
-			s.ends[c.id] = granted
+			s.ends[c.id], s.taken[c.id] = granted, s.at
 			for _, key := range c.keys {
 				s.keys[key].units += c.cost
 			}
@@ -156,7 +158,10 @@ func (s *standing) do(limit func(capacity int64) rules, c call) (allowed bool) {
 		}
 	case resize:
 		s.capacity = c.cost
-	case record:
+	case record, settle:
+		if w, ok := limit(s.capacity).(window); ok && c.verb == settle && s.taken[c.id]/w.steps != s.at/w.steps {
+			break // units of another window are gone
+		}
 		for _, key := range c.keys {
 			s.keys[key].units = max(0, s.keys[key].units+c.cost)
 		}
@@ -179,7 +184,9 @@ type seen struct {
 // waiting returns the porcupine model of a line before a number of keys.
 func waiting(limit func(capacity int64) rules, keys int) porcupine.Model {
 	return porcupine.Model{
-		Init:  func() any { return &standing{keys: make([]used, keys), capacity: room, ends: map[int]end{}} },
+		Init: func() any {
+			return &standing{keys: make([]used, keys), capacity: room, ends: map[int]end{}, taken: map[int]int64{}}
+		},
 		Equal: func(a, b any) bool { return a.(*standing).equal(b.(*standing)) },
 		Step: func(state, input, output any) (bool, any) {
 			next, c, got := state.(*standing).clone(), input.(call), output.(seen)

@@ -100,7 +100,7 @@ func (p *waitPlayer) calls(t *testing.T) (calls []call) {
 				continue
 			}
 			c.id = p.random.IntN(len(p.waits))
-		case record:
+		case record, settle:
 			w := p.goneAhead()
 			if w == nil {
 				continue

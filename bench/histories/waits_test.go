@@ -28,7 +28,7 @@ func TestHistoriesOfWaitsAreLinearizable(t *testing.T) {
 	shared.flows = len(weights)
 	// A decision of a Keyed that began before SetLimit may still use the earlier limit, so its limits stay.
 	keyed.keys, keyed.verbs = [][]int{{0}, {1}}, []verb{take, leave, record, record}
-	queue.keys, queue.verbs = [][]int{{0}, {1}, {0, 1}}, []verb{leave, record}
+	queue.keys, queue.verbs = [][]int{{0}, {1}, {0, 1}}, []verb{leave, settle}
 	for _, l := range waitLimits {
 		t.Run(fmt.Sprintf("Limiter/%v", l.limit(room)), func(t *testing.T) {
 			checkWaits(t, waiting(l.model, 1), script, "gln", func(t *testing.T) waitedOn { return newLimiterLine(t, l.limit) })
