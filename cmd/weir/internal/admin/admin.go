@@ -151,13 +151,24 @@ func (h *handler) override(r *http.Request) (any, error) {
 
 // reach refuses an entry that would never stand in for its rule, and tells where and for how long one does not.
 func (h *handler) reach(e *override.Entry) (warnings []string, err error) {
-	named, _ := h.Rules()
+	named, config := h.Rules()
 	if e.Rule != "" {
 		rule, err := h.rule(e.Rule)
 		if err != nil {
 			return nil, err
 		}
 		named = []*weir.Rule{rule}
+	}
+	for _, rule := range named {
+		if config == nil || e.Prefix {
+			break
+		}
+		if why := config.NoKey(rule.Name(), e.Key); why != "" { // callers that name the rule may have such a key
+			warnings = append(warnings, why)
+		}
+	}
+	if e.Prefix && e.Key == "" {
+		warnings = append(warnings, "it concerns every key, because every key begins with an empty prefix")
 	}
 	if _, err := weir.ParseLimits(e.Limit); err != nil {
 		return nil, nil // Set says what is wrong with it
@@ -204,11 +215,14 @@ func refused(err error) error {
 }
 
 func (h *handler) rule(name string) (*weir.Rule, error) {
-	named, _ := h.Rules()
+	named, config := h.Rules()
 	for _, rule := range named {
 		if rule.Name() == name {
 			return rule, nil
 		}
+	}
+	if config != nil && config.Rule(name) != nil && config.Rule(name).Budget != "" {
+		return nil, wrong("rule %q counts in the budget of rule %q: name that one", name, config.Rule(name).Budget)
 	}
 	return nil, wrong("rule %q: no rule in force has that name", name)
 }
