@@ -30,20 +30,20 @@ func TestEndedRowsAreDeletedInBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		left := ended
-		for i := range 1000 {
+		for i := range 10_000 { // which calls sweep is drawn
 			if _, err := e.Take(t.Context(), rule.For(fmt.Sprint("new ", i), 1)); err != nil {
 				t.Fatal(err)
 			}
 			now := endedRows(t, db, table)
-			if left-now > batch {
-				t.Fatalf("a sweep deleted %d rows, want %d at most", left-now, batch)
+			if left-now > 2*batch { // a call may be tried again, and sweeps again
+				t.Fatalf("a call deleted %d rows, want two batches of %d at most", left-now, batch)
 			}
 			if left = now; left == 0 {
 				break
 			}
 		}
 		if left > 0 {
-			t.Errorf("%d ended rows are left after 1,000 new ones", left)
+			t.Errorf("%d ended rows are left after 10,000 new ones", left)
 		}
 		var alive int
 		if err := db.QueryRow("SELECT count(*) FROM " + table + " WHERE version = 1").Scan(&alive); err != nil || alive != 101 {
