@@ -230,7 +230,7 @@ func TestCallersUseSlotsWholeWithoutRelyingOnSignals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		queues []queueOf
-		least  int // grants of each in 8 s, a bound far below what an idle machine does
+		least  int // grants of each in 8 s, far below what an idle machine does; 0 promises no share, only that somebody goes within idle
 		idle   time.Duration
 	}{
 		{"all hear signals", []queueOf{hearing, hearing, hearing}, 15, 500 * time.Millisecond},

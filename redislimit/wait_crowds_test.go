@@ -22,8 +22,8 @@ func threeQueues(t *testing.T, server *redistest.Server, options Options) (queue
 	return queues
 }
 
-// The server's clock is set forward by an hour: callers of slots, of slots and a rate, and callers that book that rate, go
-// on within seconds. It is set back: callers of slots go on.
+// The server's clock is set forward by an hour: callers of slots, and callers that book a rate, go on within seconds, beside
+// callers of both. It is set back: callers of slots go on.
 func TestCallersGoOnWhenTheServersClockIsSet(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartWithClock(t)

@@ -27,7 +27,7 @@ type slotCase struct {
 	deaf      bool    // no signal arrives
 	lost      int     // of 100 signals
 	kills     instant // a process is killed after each such time; its leases last for a second
-	wide      int     // a caller of the first process always waits for so many slots at once
+	wide      int     // a caller of the first process always waits for this many slots at once
 	idle      bool    // nobody releases: all slots belong to somebody else
 }
 

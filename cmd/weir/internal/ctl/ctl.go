@@ -188,10 +188,13 @@ func (c *control) override(name, limit string) *cobra.Command {
 		Use: name + " " + strings.Join(words, " "), Short: overrideHelp[name][0], Example: overrideHelp[name][1],
 		Args: exactly(words...),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			given := cmd.Flags().Changed("for")
 			switch {
-			case until != "" && during != 0 || until == "" && during <= 0:
+			case given && during <= 0:
+				return cli.Misusef("use a duration above 0, like 1h", "--for %v: not above 0", during)
+			case given == (until != ""):
 				return cli.Misusef("say for how long: --for 1h, or --until 2026-12-01T00:00:00Z", "ctl %s: want one of --for and --until", name)
-			case during > 0:
+			case given:
 				e.Until = time.Now().Add(during).UTC().Truncate(time.Second)
 			default:
 				if e.Until, err = time.Parse(time.RFC3339, until); err != nil {
