@@ -20,8 +20,8 @@ import (
 )
 
 // randomSchedule is processes whose callers wait again and again, for slots, rates or both, over a network that delays calls and
-// loses answers and signals until the faults end. Then every caller that stays has to go, no limit may ever be exceeded, and at
-// rest no slot is taken.
+// loses answers and signals until the faults end. Then every caller of one key has to go again and again, every caller has to go
+// once the others ask no more, no limit may ever be exceeded, and at rest no slot is taken.
 type randomSchedule struct {
 	*testing.T
 	random  *rand.Rand
@@ -31,7 +31,8 @@ type randomSchedule struct {
 	slots   []*weir.Rule
 	rates   []*weir.Rule // that callers of several keys use
 	alone   *weir.Rule
-	wide    bool // callers may want several slots: between processes nothing bounds their wait
+	wide    bool      // callers may want several units: between processes nothing bounds their wait
+	stops   time.Time // nobody asks anew
 }
 
 // chance reports true in n of a hundred cases, while there are faults.
@@ -128,9 +129,9 @@ func (s *randomSchedule) hold(requests []weir.Request, sign int64) {
 	}
 }
 
-// caller waits again and again until ctx ends. It returns when it went last.
+// caller waits again and again until the schedule stops. It returns when it went last.
 func (s *randomSchedule) caller(ctx context.Context, q *pace.Queue, requests []weir.Request, leaves, holds time.Duration) (last time.Time) {
-	for ctx.Err() == nil {
+	for time.Now().Before(s.stops) {
 		own, cancel := ctx, context.CancelFunc(func() {})
 		if leaves > 0 {
 			own, cancel = context.WithTimeout(ctx, leaves)
@@ -141,6 +142,9 @@ func (s *randomSchedule) caller(ctx context.Context, q *pace.Queue, requests []w
 			if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 				s.Errorf("a caller of %v: %v", texts(requests), err)
 				return last
+			}
+			if ctx.Err() != nil {
+				s.Errorf("a caller of %v still waits when no other has asked for %v", texts(requests), time.Since(s.stops))
 			}
 			time.Sleep(time.Millisecond) // it was refused at once
 			continue
@@ -164,9 +168,10 @@ func runSchedule(t *testing.T, seed uint64) {
 	s.alone = rule(t, "alone", []string{"token bucket 50/s burst 3", "cycle 20/200ms", "rate gate 20/200ms", "sliding log 20/200ms"}[s.random.IntN(4)])
 	engines, sees := s.engines(1 + s.random.IntN(4))
 	s.wide = len(engines) == 1
-	ctx, stop := context.WithCancel(t.Context())
 	ends := time.Now().Add(3 * time.Second)
-	stops := ends.Add(15 * time.Second)
+	s.stops = ends.Add(15 * time.Second)
+	ctx, stop := context.WithDeadline(t.Context(), s.stops.Add(10*time.Second))
+	defer stop()
 	var all sync.WaitGroup
 	var queues []*pace.Queue
 	for _, e := range engines {
@@ -181,16 +186,15 @@ func runSchedule(t *testing.T, seed uint64) {
 				leaves = time.Duration(1+s.random.IntN(300)) * time.Millisecond
 			}
 			all.Go(func() {
-				if last := s.caller(ctx, q, requests, leaves, holds); leaves == 0 && last.Before(stops.Add(-10*time.Second)) {
-					t.Errorf("seed %d: a caller of %v went %v before the end for the last time", seed, texts(requests), stops.Sub(last))
+				last := s.caller(ctx, q, requests, leaves, holds)
+				if len(requests) == 1 && leaves == 0 && last.Before(s.stops.Add(-10*time.Second)) {
+					t.Errorf("seed %d: a caller of %v went %v before the end for the last time", seed, texts(requests), s.stops.Sub(last))
 				}
 			})
 		}
 	}
 	time.Sleep(time.Until(ends))
 	s.faults.Store(false)
-	time.Sleep(time.Until(stops))
-	stop()
 	all.Wait()
 	for _, q := range queues {
 		if err := q.Flush(t.Context()); err != nil || q.Waiting() > 0 {
