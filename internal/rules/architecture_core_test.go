@@ -115,6 +115,7 @@ var coreRules = map[string]packageRule{
 		testImports: reasons{".": "limits in documents are parsed, and codes have names"},
 	},
 	"internal/release": {},
+	"internal/house":   {},
 	"internal/layertest": {
 		imports: reasons{".": "its functions stand around engines"},
 	},

@@ -102,6 +102,18 @@ var programRules = map[string]packageRule{
 			"github.com/spf13/pflag":                     "docs/reference/flags.md lists the flags of commands",
 		},
 	},
+	"cmd/weir/internal/walks": {
+		imports: reasons{
+			".":                         "it makes decisions",
+			"pace":                      "it waits in a queue",
+			"redislimit":                "on Redis",
+			"cmd/weir/internal/program": "it asks a daemon",
+			"google.golang.org/grpc":    "as Envoy does",
+			"google.golang.org/grpc/credentials/insecure":                                 "as Envoy does",
+			"github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3": "as Envoy does",
+			"github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3":           "as Envoy does",
+		},
+	},
 	"cmd/weir/internal/program": {
 		imports: reasons{
 			"cmd/weir/internal/cli":      "errors with hints",

@@ -12,8 +12,10 @@ var forbidden = []struct {
 	why    string
 	except reasons // packages that may, and why
 }{
-	{"flag", "only cmd/weir reads flags", reasons{"bench/campaign": "it is a program, too", "bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/deadline": "it is a program, too", "bench/hostile": "it is a program, too", "bench/internal/measure": "it runs the measuring programs", "bench/internal/trial": "it runs programs, too", "bench/large": "it is a program, too", "bench/soak": "it is a program, too"}},
+	{"flag", "only cmd/weir reads flags", reasons{"internal/house": "it is a program, too", "bench/campaign": "it is a program, too", "bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/deadline": "it is a program, too", "bench/hostile": "it is a program, too", "bench/internal/measure": "it runs the measuring programs", "bench/internal/trial": "it runs programs, too", "bench/large": "it is a program, too", "bench/soak": "it is a program, too"}},
 	{"os", "only cmd/weir reads the environment and files", reasons{
+		"internal/house":             "it is a program",
+		"cmd/weir/internal/walks":    "it is a program",
 		"examples/obedient/client":   "it is a program",
 		"examples/obedient/server":   "it is a program",
 		"examples/crawler":           "it is a program",
@@ -55,6 +57,8 @@ var forbidden = []struct {
 	}},
 	{"os/", "only cmd/weir starts and signals processes", reasons{"examples/obedient/client": "it ends when it is interrupted",
 		"bench/campaign":            "it starts the processes that ask",
+		"internal/house":            "it builds a program and runs it",
+		"cmd/weir/internal/walks":   "it starts a server",
 		"bench/internal/measure":    "it makes and starts two builds of a bench, and asks git for the commit",
 		"bench/deadline":            "it starts busy processes",
 		"bench/hostile":             "it starts and signals daemons",
@@ -114,6 +118,7 @@ var forbidden = []struct {
 		"simulate":                 "arrivals of made-up traffic are drawn, from a given seed",
 	}},
 	{"net/", "the core speaks no protocol", reasons{
+		"cmd/weir/internal/walks":      "it asks a daemon",
 		"cmd/weir/internal/sqlengine":  "a database is named by a URL",
 		"examples/obedient":            "it shows a client and a server",
 		"examples/obedient/client":     "it is a program",

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"slices"
+	"testing"
+)
+
+// mostNames bounds what a user of the root package may have to learn. Before it grows, something else can go.
+const mostNames = 217
+
+func TestTheRootHasFewNames(t *testing.T) {
+	found, err := namesIn("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := found.learned(); n > mostNames {
+		t.Errorf("package weir has %d names, want at most %d; 'go run ./internal/house -names' lists them", n, mostNames)
+	}
+	for name, in := range map[string][]string{"Keyed": found.top, "Never": found.top, "Keyed.Take": found.methods, "LimitError.Error": found.known} {
+		if !slices.Contains(in, name) {
+			t.Errorf("%s is not counted", name)
+		}
+	}
+}
