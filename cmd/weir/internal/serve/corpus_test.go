@@ -111,6 +111,7 @@ func (k *talk) hold(text string) string {
 
 // hidden returns an answer with names in place of tokens.
 func (k *talk) hidden(answer string) string {
+	answer = strings.ReplaceAll(answer, "\u00a0", " ") // protobuf varies the spaces of its errors
 	for _, found := range aToken.FindAllString(answer, -1) {
 		if !slices.Contains(k.tokens, found) {
 			k.tokens = append(k.tokens, found)
