@@ -28,6 +28,7 @@ type Options struct {
 	Rules     func() ([]*weir.Rule, *rules.Config) // those in force; the second is nil without files
 	Save      func() error                         // saves the states; nil if there is no file for them
 	Drain     func()                               // begins a stop
+	CheckKey  bool                                 // gateways name keys, and an address among them counts as its network
 	Log       *slog.Logger
 }
 
@@ -149,49 +150,6 @@ func (h *handler) override(r *http.Request) (any, error) {
 	return h.audit(r, "override", c, answer{before, c.Entry, warnings}), nil
 }
 
-// reach refuses an entry that would never stand in for its rule, and tells where and for how long one does not.
-func (h *handler) reach(e *override.Entry) (warnings []string, err error) {
-	named, config := h.Rules()
-	if e.Rule != "" {
-		rule, err := h.rule(e.Rule)
-		if err != nil {
-			return nil, err
-		}
-		named = []*weir.Rule{rule}
-	}
-	for _, rule := range named {
-		if config == nil || e.Prefix {
-			break
-		}
-		if why := config.NoKey(rule.Name(), e.Key); why != "" { // callers that name the rule may have such a key
-			warnings = append(warnings, why)
-		}
-	}
-	if e.Prefix && e.Key == "" {
-		warnings = append(warnings, "it concerns every key, because every key begins with an empty prefix")
-	}
-	if _, err := weir.ParseLimits(e.Limit); err != nil {
-		return nil, nil // Set says what is wrong with it
-	}
-	for _, rule := range named {
-		if e.StandsIn(rule) {
-			continue
-		}
-		kind, want := "has no slots", "a limit without slots"
-		if rule.Held() != nil {
-			kind, want = "has slots", "slots with a lease, such as concurrency 50 lease 1m"
-		}
-		if e.Rule != "" {
-			return nil, wrong("rule %q %s, and %s cannot stand in for its limit: want %s, or a block", e.Rule, kind, e.Limit, want)
-		}
-		warnings = append(warnings, fmt.Sprintf("it leaves rule %q alone, which %s: that needs %s", rule.Name(), kind, want))
-	}
-	if h.Fleeting {
-		warnings = append(warnings, "it ends with the daemon, which keeps it nowhere: weir serve --state FILE keeps it over a restart")
-	}
-	return warnings, nil
-}
-
 func (h *handler) remove(r *http.Request) (any, error) {
 	var c change
 	if err := read(r, &c); err != nil {
@@ -216,15 +174,10 @@ func refused(err error) error {
 
 func (h *handler) rule(name string) (*weir.Rule, error) {
 	named, config := h.Rules()
-	for _, rule := range named {
-		if rule.Name() == name {
-			return rule, nil
-		}
+	if rule := find(named, name); rule != nil {
+		return rule, nil
 	}
-	if config != nil && config.Rule(name) != nil && config.Rule(name).Budget != "" {
-		return nil, wrong("rule %q counts in the budget of rule %q: name that one", name, config.Rule(name).Budget)
-	}
-	return nil, wrong("rule %q: no rule in force has that name", name)
+	return nil, wrong("rule %q: %s", name, unnamed(config, name))
 }
 
 // grant gives units back.
@@ -271,7 +224,7 @@ func (h *handler) about(r *http.Request, what string, c change, do func(context.
 	if err = do(ctx, q); err != nil && !weir.MayHaveCounted(err) {
 		return nil, err
 	}
-	done := answer{Before: stateOf(before), After: "unknown"} // unless the engine fails meanwhile
+	done := answer{Before: stateOf(before), After: "unknown", Warnings: h.missed(rule, c.Key)} // unless the engine fails meanwhile
 	if err == nil {
 		var after weir.Decision
 		if after, err = h.Engine.Peek(ctx, q); err == nil {
@@ -279,6 +232,12 @@ func (h *handler) about(r *http.Request, what string, c change, do func(context.
 		}
 	}
 	return h.audit(r, what, c, done), err
+}
+
+// missed warns of a key that no request has under a rule.
+func (h *handler) missed(rule *weir.Rule, key string) []string {
+	_, config := h.Rules()
+	return misses(&override.Entry{Key: key}, []*weir.Rule{rule}, config).warnings()
 }
 
 // state is how full a key is.

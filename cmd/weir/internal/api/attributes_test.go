@@ -47,7 +47,7 @@ func TestRulesInFilesDecideByAttributes(t *testing.T) {
 		{"/v1/take", `{"attributes":{"path":"/","client":"192.0.2.66"}}`, `{"allowed":false,"rule":"banned","key":"","limit":0,"remaining":0,"retry_after":null,`},
 		{"/v1/take", `{"attributes":{}}`, `{"allowed":true,"rule":"","key":"",`},
 		{"/v1/take", `{"rule":"login","key":"192.0.2.2"}`, `{"allowed":true,"rule":"login",`},
-		{"/v1/take", `{"rule":"banned","key":"a"}`, `"detail":"rule is \"banned\", and no rule has that name"`},
+		{"/v1/take", `{"rule":"banned","key":"a"}`, `"detail":"rule is \"banned\", and it refuses every request that matches, and has no limit"`},
 		{"/v1/take", `{"attributes":{"path":"/"},"key":"a"}`, `"detail":"attributes excludes requests, rule and key"`},
 		{"/v1/take", `{"attributes":{"path":5}}`, `"detail":"attributes has a number as \"path\", not a string","field":"attributes"`},
 		{"/v1/take", `{"attributes":{"path":"/","path":"/login"}}`, `"status":400`},

@@ -144,7 +144,7 @@ func (a *API) checkNamed(force *inForce, w http.ResponseWriter, r *http.Request)
 	}
 	rule, known := force.rules[asked.rule]
 	if !known {
-		return badField(fieldRule, "is "+quote(asked.rule)+", and no rule has that name")
+		return badField(fieldRule, "is "+quote(asked.rule)+", and "+force.unnamed(asked.rule))
 	}
 	asked.requests = []weir.Request{rule.For(asked.key, asked.cost)}
 	return a.answerCheck(force, asked, w, r)

@@ -44,6 +44,9 @@ func decideWith(op operation) func(*API, http.ResponseWriter, *http.Request) {
 			a.tryBeside(&c.outcome, d)
 		}
 		c.answer = c.force.appendMessage(appendDecision(c.answer, d, c.force.leases.shortest(c.requests), ""), d)
+		if asksOfKeys(r.URL.Path) && len(c.outcome.Requests) == 0 {
+			c.answer = c.force.appendMissed(c.answer, c.requests)
+		}
 		writeJSON(w, c.answer)
 	}
 }
@@ -61,5 +64,5 @@ func (a *API) reset(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, err)
 		return
 	}
-	writeJSON(w, append(c.answer, "{}\n"...))
+	writeJSON(w, c.force.appendMissed(append(c.answer, "{}\n"...), c.requests))
 }

@@ -149,7 +149,7 @@ func (d *decoder) add(it item, at spot) {
 	case it.limit != "":
 		it.rule = d.limited(it, at)
 	case it.name != "":
-		d.fail(badField(at.of(fieldRule).String(), "is "+quote(it.name)+", and no rule has that name"))
+		d.fail(badField(at.of(fieldRule).String(), "is "+quote(it.name)+", and "+d.unnamed(it.name)))
 	case it.rule == nil:
 		rule, ok := d.rules[defaultRule]
 		if !ok {

@@ -100,7 +100,7 @@ func (c *control) peek() *cobra.Command {
 				default:
 					text += "; the next is admitted in " + cli.Duration(time.Duration(*a.RetryAfter*float64(time.Second)))
 				}
-				return text + "\n"
+				return text + "\n" + warned(a)
 			})
 		},
 	}
@@ -134,11 +134,14 @@ used: for that, put another limit in force with weir ctl limit.`,
 
 // changed describes a change.
 func changed(a answer) string {
-	text := "before: " + shown(a.Before) + "\nafter:  " + shown(a.After) + "\n"
+	return "before: " + shown(a.Before) + "\nafter:  " + shown(a.After) + "\n" + warned(a)
+}
+
+func warned(a answer) (lines string) {
 	for _, warning := range a.Warnings {
-		text += "warning: " + cli.Printable(warning) + "\n"
+		lines += "warning: " + cli.Printable(warning) + "\n"
 	}
-	return text
+	return lines
 }
 
 func shown(state json.RawMessage) string {

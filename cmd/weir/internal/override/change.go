@@ -53,20 +53,20 @@ func (t *Table) use(entries []Entry) error {
 // mostLogged bounds the lines about overrides at one time.
 const mostLogged = 20
 
-// Gone logs the entries of rules that are not among those in force, which stand in for nothing until a rule of that name is
-// back.
-func (t *Table) Gone(inForce func(rule string) bool) {
-	gone := 0
+// Idle logs the entries that change no decision, for which why returns the reason.
+func (t *Table) Idle(why func(*Entry) string) {
+	idle := 0
 	for _, e := range t.Entries() {
-		if e.Rule == "" || inForce(e.Rule) {
+		reason := why(&e)
+		if reason == "" {
 			continue
 		}
-		if gone++; gone <= mostLogged {
-			t.log.Warn("an override has no effect: no rule in force has that name", "rule", e.Rule, "key", e.Key, "prefix", e.Prefix, "limit", e.Limit, "until", e.Until)
+		if idle++; idle <= mostLogged {
+			t.log.Warn("an override has no effect", "rule", e.Rule, "key", e.Key, "prefix", e.Prefix, "limit", e.Limit, "until", e.Until, "why", reason)
 		}
 	}
-	if more := gone - mostLogged; more > 0 {
-		t.log.Warn("more overrides have no effect: their rules are not in force", "overrides", more)
+	if more := idle - mostLogged; more > 0 {
+		t.log.Warn("more overrides have no effect", "overrides", more)
 	}
 }
 

@@ -24,6 +24,8 @@ type Options struct {
 	Engine weir.Engine
 	// Rule returns the rule of a name, or nil. It must not keep the name.
 	Rule func(name []byte) *weir.Rule
+	// Unnamed says why a client can name no such rule.
+	Unnamed func(rule string) string
 	// Patience bounds the time that the engine may take to decide. 0 leaves it unbounded.
 	Patience time.Duration
 	// Asked, if not nil, learns of each take that was decided. It must not keep the requests or block.

@@ -57,7 +57,7 @@ func start(t testing.TB, change func(*Options)) *daemon {
 	}
 	o := Options{
 		Engine: weir.NewMemory(weir.MemoryOptions{}), Clients: 100, Log: slog.New(slog.DiscardHandler),
-		Rule: func(name []byte) *weir.Rule { return rules[string(name)] },
+		Rule: func(name []byte) *weir.Rule { return rules[string(name)] }, Unnamed: func(string) string { return "no rule has that name" },
 		Door: &door.Port{Open: door.Anyone("test", door.All)},
 	}
 	if change != nil {

@@ -41,7 +41,7 @@ func (c *conn) read3(requests []weir.Request, name []byte, words [][]byte, scope
 		}
 		rule := c.server.Rule(words[0])
 		if rule == nil {
-			return nil, fmt.Errorf("ERR rule %.64q: no rule has that name", words[0])
+			return nil, fmt.Errorf("ERR rule %.64q: %s", words[0], c.server.Unnamed(string(words[0])))
 		}
 		if !c.who.May(scope, rule.Name()) {
 			return nil, c.denied(scope, rule.Name())

@@ -337,7 +337,7 @@ func (d *draft) limitsOf(n node, rule string, slot int) map[string]*weir.Rule {
 			continue
 		}
 		of := d.loader.config.mentions[slot]
-		if want := normalKey(of.family, m.name); want != m.name {
+		if want := writtenValue(of.family, m.name).key; want != m.name {
 			m.key.failMeant(want, "%s is no value of %s in its normal form", shown(m.name), of.name)
 		}
 	}

@@ -92,13 +92,12 @@ func normal(f family, text string) value {
 	return value{text: text, key: strings.ToValidUTF8(text, "\ufffd"), present: true}
 }
 
-// addressValue reads an address. Its key is that of every front.
+// addressValue reads an address, with or without a port. Its key is that of every front.
 func addressValue(text string) value {
-	address, err := netip.ParseAddr(strings.TrimSpace(text))
-	if err != nil {
+	address, ok := front.ParseAddress(text)
+	if !ok {
 		return value{}
 	}
-	address = address.Unmap().WithZone("")
 	v := value{text: text, key: text, address: address, present: true}
 	if address.Is6() {
 		v.key = front.AddressKey(address, front.IPv6Prefix)
@@ -232,10 +231,12 @@ func hexDigit(c byte) (digit byte, ok bool) {
 	return 0, false
 }
 
-// normalKey returns the key of a value, for the limits of single keys.
-func normalKey(f family, text string) string {
-	if network, err := netip.ParsePrefix(text); f == asAddress && err == nil && network.Bits() == front.IPv6Prefix {
-		return network.Masked().String()
+// writtenValue is normal for a value that a person writes in a key, a file or a command: an address may be the network of one
+// client.
+func writtenValue(f family, text string) value {
+	network, err := netip.ParsePrefix(text)
+	if address := network.Addr(); f == asAddress && err == nil && (network.Bits() == address.BitLen() || network.Bits() >= front.IPv6Prefix && !address.Is4In6()) {
+		return normal(f, address.String())
 	}
-	return normal(f, text).key
+	return normal(f, text)
 }

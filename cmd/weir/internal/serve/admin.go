@@ -3,13 +3,13 @@ package serve
 import (
 	"context"
 	"log/slog"
-	"slices"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/admin"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // overrides are the limits that weir ctl puts in force for single keys.
@@ -43,11 +43,9 @@ func (o *options) overrides(ctx context.Context, log *slog.Logger, engine *chose
 	return &overrides{table, func() {}}, nil
 }
 
-// logGone logs the overrides of rules that are not in force, such as renamed ones.
-func (o *overrides) logGone(named []*weir.Rule) {
-	o.Gone(func(rule string) bool {
-		return slices.ContainsFunc(named, func(r *weir.Rule) bool { return r.Name() == rule })
-	})
+// logIdle logs the overrides that change no decision of the rules in force, such as those of renamed rules.
+func (o *overrides) logIdle(named []*weir.Rule, config *rules.Config) {
+	o.Idle(func(e *override.Entry) string { return admin.Idle(e, named, config) })
 }
 
 // sharedOverrides opens the table of overrides of all daemons.
@@ -63,7 +61,7 @@ func (o *options) sharedOverrides(ctx context.Context, log *slog.Logger, engine 
 
 // admin returns what weir ctl asks for.
 func (o *options) admin(a *api.API, engine *chosenEngine, changed *overrides, drain func(), log *slog.Logger) admin.Options {
-	options := admin.Options{Engine: engine.Engine, Overrides: changed.Table, Fleeting: engine.memory != nil && o.state.path == "", Rules: a.InForce, Drain: drain, Log: log}
+	options := admin.Options{Engine: engine.Engine, Overrides: changed.Table, Fleeting: engine.memory != nil && o.state.path == "", Rules: a.InForce, Drain: drain, CheckKey: o.gateway.key != "", Log: log}
 	if o.state.path != "" {
 		options.Save = func() error { return o.state.save(engine.memory) }
 	}

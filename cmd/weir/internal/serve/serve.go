@@ -246,7 +246,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	s := server{log: d.log, ports: &o.ports, door: *o.ports.door(d.named, d.listener.Addr()), open: connections{most: d.most}, drain: o.drain, grace: o.grace}
 	s.unhealthy = func() string { return o.compat.unhealthy(s.api) }
 	o.compat.begin(d.log, d.used.config())
-	d.changed.logGone(d.used.named)
+	d.changed.logIdle(d.used.named, d.used.config())
 	d.used.warn(d.log)
 	envoy := o.ports.envoy.server(d.engine, d.used, &o.compat.stats, d.seen, func(err error) { s.api.Failed(err) }, d.recorded, d.log)
 	s.api = api.New(api.Options{
@@ -260,7 +260,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	defer endTraces()
 	s.traffic = traced
 	redis := resp.Options{
-		Engine: d.engine.Engine, Rule: s.api.Rule, Patience: d.engine.patience, Asked: d.recorded, Wait: s.api.Wait, Reserve: s.api.Reserve, Settle: s.api.Settle, Failed: s.api.Failed, Clients: d.most, Log: d.log,
+		Engine: d.engine.Engine, Rule: s.api.Rule, Unnamed: s.api.Unnamed, Patience: d.engine.patience, Asked: d.recorded, Wait: s.api.Wait, Reserve: s.api.Reserve, Settle: s.api.Settle, Failed: s.api.Failed, Clients: d.most, Log: d.log,
 	}
 	o.ports.changes = admin.New(o.admin(s.api, d.engine, d.changed, d.drain, d.log))
 	var err error
@@ -284,7 +284,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 		d.used.set.Check(d.engine.Check)
 		go d.used.keepUp(ctx, s.api, d.seen, func(config *rules.Config) {
 			o.compat.warn(d.log, config)
-			d.changed.logGone(config.Named())
+			d.changed.logIdle(config.Named(), config)
 			if envoy != nil {
 				envoy.Use(config)
 			}

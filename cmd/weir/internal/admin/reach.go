@@ -1,0 +1,190 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/override"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+)
+
+// reach refuses an entry that would never stand in for its rule, and tells where and for how long one does not.
+func (h *handler) reach(e *override.Entry) (warnings []string, err error) {
+	named, config := h.Rules()
+	if e.Rule != "" {
+		rule, err := h.rule(e.Rule)
+		if err != nil {
+			return nil, err
+		}
+		named = []*weir.Rule{rule}
+	}
+	missed := misses(e, named, config)
+	switch {
+	case e.Key != "" || e.Rule != "" && missed.reached > 0:
+	case e.Prefix:
+		return nil, wrong("the prefix is empty, which every key of every rule begins with: name a rule, or a longer prefix")
+	default:
+		return nil, wrong("the key is empty: name one, or all keys of a rule by a rule and an empty prefix")
+	}
+	if e.Prefix && e.Key == "" {
+		warnings = append(warnings, "it concerns every key, because every key begins with an empty prefix")
+	}
+	warnings = append(warnings, missed.warnings()...)
+	if why, near := rules.NoClient(e.Key, e.Prefix); h.CheckKey && near && missed.reached > 0 {
+		warnings = append(warnings, fmt.Sprintf("no check of a client's address has %s: %s", missed.what(), why))
+	}
+	if _, err := weir.ParseLimits(e.Limit); err != nil {
+		return nil, nil // Set says what is wrong with it
+	}
+	for _, rule := range named {
+		if e.StandsIn(rule) {
+			continue
+		}
+		if e.Rule != "" {
+			return nil, wrong("%s", unlike(e, rule))
+		}
+		kind, want := slotsOf(rule)
+		warnings = append(warnings, fmt.Sprintf("it leaves rule %q alone, which %s: that needs %s", rule.Name(), kind, want))
+	}
+	if h.Fleeting {
+		warnings = append(warnings, "it ends with the daemon, which keeps it nowhere: weir serve --state FILE keeps it over a restart")
+	}
+	return warnings, nil
+}
+
+// unlike says why an entry cannot stand in for a rule.
+func unlike(e *override.Entry, rule *weir.Rule) string {
+	kind, want := slotsOf(rule)
+	return fmt.Sprintf("rule %q %s, and %s cannot stand in for its limit: want %s, or a block", rule.Name(), kind, e.Limit, want)
+}
+
+func slotsOf(rule *weir.Rule) (kind, want string) {
+	if rule.Held() != nil {
+		return "has slots", "slots with a lease, such as concurrency 50 lease 1m"
+	}
+	return "has no slots", "a limit without slots"
+}
+
+// Idle says why an entry changes no decision of the rules in force, or returns "".
+func Idle(e *override.Entry, named []*weir.Rule, config *rules.Config) string {
+	if e.Rule != "" {
+		rule := find(named, e.Rule)
+		if rule == nil {
+			return unnamed(config, e.Rule)
+		}
+		named = []*weir.Rule{rule}
+	}
+	why := ""
+	for _, rule := range named {
+		if _, _, missed := miss(e, rule, config); missed {
+			continue
+		}
+		if e.StandsIn(rule) {
+			return ""
+		}
+		why = unlike(e, rule)
+	}
+	if why != "" {
+		return why
+	}
+	return strings.Join(misses(e, named, config).warnings(), "; ")
+}
+
+// missed are rules without a request that has a key.
+type missed struct {
+	key     string
+	prefix  bool
+	reached int // the rules that may have one
+	whys    []string
+	rules   map[string][]string // by why
+	near    map[string]bool     // the whys of which the user should know although other rules have the key
+}
+
+func miss(e *override.Entry, rule *weir.Rule, config *rules.Config) (why string, near, missed bool) {
+	if config == nil {
+		return "", false, false
+	}
+	why, near = config.NoKey(rule.Name(), e.Key, e.Prefix)
+	return why, near, why != ""
+}
+
+// misses returns the rules that have no request with the key of an entry.
+func misses(e *override.Entry, named []*weir.Rule, config *rules.Config) missed {
+	m := missed{key: e.Key, prefix: e.Prefix, rules: map[string][]string{}, near: map[string]bool{}}
+	for _, rule := range named {
+		why, near, missed := miss(e, rule, config)
+		if !missed {
+			m.reached++
+			continue
+		}
+		if m.rules[why] == nil {
+			m.whys = append(m.whys, why)
+		}
+		m.rules[why] = append(m.rules[why], rule.Name())
+		m.near[why] = near
+	}
+	return m
+}
+
+// The bounds of warnings.
+const (
+	mostWhys  = 10
+	mostNames = 5
+)
+
+// warnings names the rules that the key misses: all of them if it reaches none, and otherwise those that have it in another
+// form.
+func (m missed) warnings() (warnings []string) {
+	for _, why := range m.whys {
+		if m.reached > 0 && !m.near[why] {
+			continue
+		}
+		if len(warnings) == mostWhys {
+			return append(warnings, "no request has it under more rules, whose keys weir ctl rules shows")
+		}
+		warnings = append(warnings, fmt.Sprintf("no request by attributes has %s under %s: %s", m.what(), names(m.rules[why]), why))
+	}
+	return warnings
+}
+
+func (m missed) what() string {
+	if m.prefix {
+		return fmt.Sprintf("a key that begins with %q", m.key)
+	}
+	return fmt.Sprintf("the key %q", m.key)
+}
+
+func names(rules []string) string {
+	text, more := "rule ", ""
+	if len(rules) > 1 {
+		text = "the rules "
+	}
+	if n := len(rules) - mostNames; n > 0 {
+		rules, more = rules[:mostNames], fmt.Sprintf(" and %d more", n)
+	}
+	for i, name := range rules {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%q", name)
+	}
+	return text + more
+}
+
+func find(named []*weir.Rule, name string) *weir.Rule {
+	for _, rule := range named {
+		if rule.Name() == name {
+			return rule
+		}
+	}
+	return nil
+}
+
+// unnamed says why nobody can name a rule.
+func unnamed(config *rules.Config, name string) string {
+	if config == nil {
+		return "no rule in force has that name"
+	}
+	return config.Unnamed(name)
+}
