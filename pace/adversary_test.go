@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/layertest"
+	"github.com/weirflow/weir/internal/waittest"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/pace"
 )
@@ -93,7 +94,7 @@ func newAdversary(t *testing.T, seed uint64) *adversary {
 		r.around = a.fail
 		a.engine, a.slack = r, 2*time.Second // the second is spread
 	case "books":
-		a.engine, a.slack = serverOver(memory).connect(network{}), 2*time.Second
+		a.engine, a.slack = waittest.NewServer(memory).Connect(waittest.Network{}), 2*time.Second
 	}
 	under := a.engine
 	if a.name != "memory" && a.n(3) == 0 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/waittest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -49,7 +50,7 @@ func TestBookedCallersOfSeveralQueuesUseTheRateWholeInOrderWithinEach(t *testing
 			if took := time.Since(began); took < 29*time.Second-time.Millisecond || took > 31*time.Second {
 				t.Errorf("%s: 300 callers took %v, want the 29 to 29.9 s of the limit, and a second at most", limits, took)
 			}
-			if calls := server.calls.Load(); calls > 870 {
+			if calls := server.Calls.Load(); calls > 870 {
 				t.Errorf("%s: %d calls for 300 grants, want at most 2.9 a grant", limits, calls)
 			}
 		})
@@ -258,7 +259,7 @@ func TestCallersThatLeaveTogetherLeaveNoBookingBehind(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server, queues := queuesOn(t, 1)
 			vendor := rule(t, "vendor", limits)
-			if d, err := server.memory.Take(t.Context(), vendor.For("k", 1)); err != nil || !d.Allowed {
+			if d, err := server.Memory.Take(t.Context(), vendor.For("k", 1)); err != nil || !d.Allowed {
 				t.Fatalf("%s: got %+v, %v", limits, d, err)
 			}
 			ctx, leave := context.WithCancel(t.Context())
@@ -270,7 +271,7 @@ func TestCallersThatLeaveTogetherLeaveNoBookingBehind(t *testing.T) {
 			leave()
 			callers.Wait()
 			time.Sleep(300 * time.Millisecond) // until the instants that were booked ahead have passed
-			if d, err := server.memory.Peek(t.Context(), vendor.For("k", 1)); err != nil || d.RetryAfter > time.Second {
+			if d, err := server.Memory.Peek(t.Context(), vendor.For("k", 1)); err != nil || d.RetryAfter > time.Second {
 				t.Errorf("%s: after 50 callers have left, the next unit comes in %v (%v), want 1s at most", limits, d.RetryAfter, err)
 			}
 		})
@@ -294,7 +295,7 @@ func TestCallersThatLeaveWasteLittleOfARate(t *testing.T) {
 				var callers sync.WaitGroup
 				var granted atomic.Int64
 				for i := range processes {
-					q := mustQueue(t, server.connect(network{way: func() time.Duration { return trip / 2 }}))
+					q := mustQueue(t, server.Connect(waittest.Network{Way: func() time.Duration { return trip / 2 }}))
 					for range 150 / processes {
 						callers.Go(func() {
 							for ctx.Err() == nil {
@@ -311,10 +312,10 @@ func TestCallersThatLeaveWasteLittleOfARate(t *testing.T) {
 					time.Sleep(time.Duration(i) * time.Millisecond)
 				}
 				time.Sleep(time.Second)
-				calls := server.calls.Load()
+				calls := server.Calls.Load()
 				before := granted.Load()
 				time.Sleep(20 * time.Second)
-				now := server.calls.Load()
+				now := server.Calls.Load()
 				grants := granted.Load() - before
 				each := float64(now-calls) / float64(grants)
 				t.Logf("%d processes, round trip %v: %d of 2000 units used, %.2f calls a grant", processes, trip, grants, each)
@@ -324,7 +325,7 @@ func TestCallersThatLeaveWasteLittleOfARate(t *testing.T) {
 				stop()
 				callers.Wait()
 				time.Sleep(300 * time.Millisecond)
-				if d, err := server.memory.Peek(t.Context(), vendor.For("k", 1)); err != nil || !d.Allowed {
+				if d, err := server.Memory.Peek(t.Context(), vendor.For("k", 1)); err != nil || !d.Allowed {
 					t.Errorf("300 ms after the last caller has left, the key refuses for %v (%v)", d.RetryAfter, err)
 				}
 			})
@@ -347,7 +348,7 @@ func TestFlushGivesBackTheInstantsThatNobodyNeeds(t *testing.T) {
 		if err := queues[0].Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if d, err := server.memory.Peek(t.Context(), vendor.For("k", 1)); err != nil || d.RetryAfter > 50*time.Millisecond {
+		if d, err := server.Memory.Peek(t.Context(), vendor.For("k", 1)); err != nil || d.RetryAfter > 50*time.Millisecond {
 			t.Errorf("after a flush the key refuses for %v (%v), want the 50 ms of the only unit that was used", d.RetryAfter, err)
 		}
 	})
@@ -445,7 +446,7 @@ func TestACallerThatSleepsForAHostBarsNobodyFromTheTotal(t *testing.T) {
 		server, queues := queuesOn(t, 2)
 		total, host := rule(t, "total", "token bucket 100/s burst 1"), rule(t, "host", "token bucket 1/m burst 1")
 		for i := range 50 {
-			if _, err := server.memory.Record(t.Context(), host.For(strconv.Itoa(i), 1)); err != nil {
+			if _, err := server.Memory.Record(t.Context(), host.For(strconv.Itoa(i), 1)); err != nil {
 				t.Fatal(err)
 			}
 			go queues[0].Wait(t.Context(), host.For(strconv.Itoa(i), 1), total.For("all", 1))

@@ -10,23 +10,24 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirflow/weir/internal/waittest"
 	"github.com/weirflow/weir/pace"
 )
 
 // crowd is processes whose callers acquire or wait for something again and again.
 type crowd struct {
-	server *server
+	server *waittest.Server
 	stop   context.CancelFunc
 	all    sync.WaitGroup
 	grants []atomic.Int64
 }
 
 // newCrowd starts processes of that many callers. work is what a caller does once.
-func newCrowd(t *testing.T, s *server, callers []int, n func(process int) network, work func(ctx context.Context, q *pace.Queue, process int) error) *crowd {
+func newCrowd(t *testing.T, s *waittest.Server, callers []int, n func(process int) waittest.Network, work func(ctx context.Context, q *pace.Queue, process int) error) *crowd {
 	ctx, stop := context.WithCancel(t.Context())
 	c := &crowd{server: s, stop: stop, grants: make([]atomic.Int64, len(callers))}
 	for i, of := range callers {
-		q := mustQueue(t, s.connect(n(i)))
+		q := mustQueue(t, s.Connect(n(i)))
 		for range of {
 			c.all.Go(func() {
 				for ctx.Err() == nil {
@@ -42,7 +43,7 @@ func newCrowd(t *testing.T, s *server, callers []int, n func(process int) networ
 
 // during returns the grants of each process in a time, and the calls.
 func (c *crowd) during(length time.Duration) (grants []int64, calls int64) {
-	calls = c.server.calls.Load()
+	calls = c.server.Calls.Load()
 	for i := range c.grants {
 		grants = append(grants, -c.grants[i].Load())
 	}
@@ -50,7 +51,7 @@ func (c *crowd) during(length time.Duration) (grants []int64, calls int64) {
 	for i := range c.grants {
 		grants[i] += c.grants[i].Load()
 	}
-	return grants, c.server.calls.Load() - calls
+	return grants, c.server.Calls.Load() - calls
 }
 
 func (c *crowd) end() {
@@ -83,8 +84,8 @@ func TestEqualProcessesShareSlots(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server := newServer(t)
 			slots := rule(t, "slots", "concurrency "+strconv.Itoa(c.slots)+" lease 30s")
-			way := between(150*time.Microsecond, 500*time.Microsecond)
-			crowd := newCrowd(t, server, slices.Repeat([]int{c.callers}, c.processes), func(int) network { return network{way: way} },
+			way := waittest.Between(150*time.Microsecond, 500*time.Microsecond)
+			crowd := newCrowd(t, server, slices.Repeat([]int{c.callers}, c.processes), func(int) waittest.Network { return waittest.Network{Way: way} },
 				func(ctx context.Context, q *pace.Queue, _ int) error {
 					a, err := q.Acquire(ctx, slots.For("k", 1))
 					if err == nil {

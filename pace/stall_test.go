@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/waittest"
 	"github.com/weirflow/weir/pace"
 )
 
 // onBookingAndAsking runs a test in virtual time on a server whose processes book, and on one whose processes only ask.
-func onBookingAndAsking(t *testing.T, test func(t *testing.T, s *server, queue func() *pace.Queue)) {
+func onBookingAndAsking(t *testing.T, test func(t *testing.T, s *waittest.Server, queue func() *pace.Queue)) {
 	for _, asks := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newServer(t)
 			test(t, s, func() *pace.Queue {
-				q, err := pace.NewQueue(s.connect(network{}), pace.QueueOptions{NoBooking: asks})
+				q, err := pace.NewQueue(s.Connect(waittest.Network{}), pace.QueueOptions{NoBooking: asks})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -31,9 +32,9 @@ func onBookingAndAsking(t *testing.T, test func(t *testing.T, s *server, queue f
 
 // A caller that is refused at once, leaves or dies delays no caller of another process.
 func TestACallerThatIsRefusedAtOnceDelaysNobody(t *testing.T) {
-	onBookingAndAsking(t, func(t *testing.T, s *server, queue func() *pace.Queue) {
+	onBookingAndAsking(t, func(t *testing.T, s *waittest.Server, queue func() *pace.Queue) {
 		tokens, slots := rule(t, "tokens", "token bucket 300/m burst 60"), rule(t, "slots", "concurrency 5 lease 30s")
-		if d, err := s.memory.Take(t.Context(), tokens.For("k", 60)); err != nil || !d.Allowed {
+		if d, err := s.Memory.Take(t.Context(), tokens.For("k", 60)); err != nil || !d.Allowed {
 			t.Fatal(d, err)
 		}
 		for _, requests := range [][]weir.Request{{tokens.For("k", 50)}, {tokens.For("k", 50), slots.For("k", 1)}} {
@@ -53,9 +54,9 @@ func TestACallerThatIsRefusedAtOnceDelaysNobody(t *testing.T) {
 
 // One client that retries a large cost leaves the small callers of another process the rate.
 func TestACallerThatRetriesALargeCostLeavesOthersTheRate(t *testing.T) {
-	onBookingAndAsking(t, func(t *testing.T, s *server, queue func() *pace.Queue) {
+	onBookingAndAsking(t, func(t *testing.T, s *waittest.Server, queue func() *pace.Queue) {
 		tokens := rule(t, "tokens", "token bucket 20/s burst 60")
-		_, _ = s.memory.Take(t.Context(), tokens.For("k", 60))
+		_, _ = s.Memory.Take(t.Context(), tokens.For("k", 60))
 		large, small := queue(), queue()
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -89,11 +90,11 @@ func TestACallerThatRetriesALargeCostLeavesOthersTheRate(t *testing.T) {
 
 // Units that come back early go to a waiting caller within a second.
 func TestUnitsThatComeBackEarlyAreFoundWithinASecond(t *testing.T) {
-	onBookingAndAsking(t, func(t *testing.T, s *server, queue func() *pace.Queue) {
+	onBookingAndAsking(t, func(t *testing.T, s *waittest.Server, queue func() *pace.Queue) {
 		tokens := rule(t, "tokens", "token bucket 3/m burst 3")
-		_, _ = s.memory.Take(t.Context(), tokens.For("k", 3))
+		_, _ = s.Memory.Take(t.Context(), tokens.For("k", 3))
 		start, q := time.Now(), queue()
-		time.AfterFunc(time.Second, func() { _, _ = s.memory.Return(context.Background(), tokens.For("k", 1)) })
+		time.AfterFunc(time.Second, func() { _, _ = s.Memory.Return(context.Background(), tokens.For("k", 1)) })
 		if _, err := q.Wait(t.Context(), tokens.For("k", 1)); err != nil || time.Since(start) > 2500*time.Millisecond {
 			t.Errorf("the caller went after %v (%v), want a unit that came back after 1 s within 1.5 s", time.Since(start), err)
 		}
@@ -106,7 +107,7 @@ func TestARaisedLimitIsInForceForWaitingCallers(t *testing.T) {
 		for name, engine := range map[string]func(t *testing.T) weir.Engine{
 			"memory":  func(t *testing.T) weir.Engine { return mustMemory(t) },
 			"asking":  func(t *testing.T) weir.Engine { return newRemote(t) },
-			"booking": func(t *testing.T) weir.Engine { return newServer(t).connect(network{}) },
+			"booking": func(t *testing.T) weir.Engine { return newServer(t).Connect(waittest.Network{}) },
 		} {
 			if name == "memory" && !told { // its queue asks nothing in between
 				continue
@@ -171,9 +172,9 @@ func TestLostAnswersOfTwoKeysAdmitNoSecondHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		var lose atomic.Int64
-		process := s.connect(network{way: between(0, 2*time.Millisecond), lose: func() bool { return lose.Add(1)%3 == 0 }})
+		process := s.Connect(waittest.Network{Way: waittest.Between(0, 2*time.Millisecond), Lose: func() bool { return lose.Add(1)%3 == 0 }})
 		a, b := rule(t, "a", "concurrency 1 lease 2s"), rule(t, "b", "concurrency 1 lease 2s")
-		queues := []*pace.Queue{mustQueue(t, process), mustQueue(t, s.connect(network{}))}
+		queues := []*pace.Queue{mustQueue(t, process), mustQueue(t, s.Connect(waittest.Network{}))}
 		var holders, grants atomic.Int64
 		var all sync.WaitGroup
 		for i := range 6 {
@@ -196,7 +197,7 @@ func TestLostAnswersOfTwoKeysAdmitNoSecondHolder(t *testing.T) {
 		}
 		all.Wait()
 		time.Sleep(time.Minute)
-		if d, err := s.memory.Peek(t.Context(), a.For("k", 0), b.For("k", 0)); err != nil || d.Remaining != 1 {
+		if d, err := s.Memory.Peek(t.Context(), a.For("k", 0), b.For("k", 0)); err != nil || d.Remaining != 1 {
 			t.Errorf("%d slots are free at rest (%v), want 1", d.Remaining, err)
 		}
 	})

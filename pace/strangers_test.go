@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/layertest"
+	"github.com/weirflow/weir/internal/waittest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -92,7 +93,7 @@ func newCutOff(t *testing.T, until time.Time) *remote {
 	r.around = func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
 		if time.Now().Before(until) {
 			r.calls.Add(1)
-			return weir.Answer{}, away{}
+			return weir.Answer{}, waittest.Away{}
 		}
 		return next(ctx, c)
 	}
@@ -148,7 +149,7 @@ func TestCallersKeepTheirPlacesWhenAnswersAreLost(t *testing.T) {
 			engine.around = func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
 				a, err := next(ctx, c)
 				if left--; left >= 0 && left < losses && err == nil { // the first of all has its answer
-					return weir.Answer{}, lost{errors.New("the answer is lost")}
+					return weir.Answer{}, waittest.Lost{Err: errors.New("the answer is lost")}
 				}
 				return a, err
 			}
@@ -183,7 +184,7 @@ func held(around func(context.Context, weir.Call, weir.Next) (weir.Answer, error
 }
 
 func TestAPanicOfObserveLosesNoSlot(t *testing.T) {
-	for _, server := range []weir.Engine{mustMemory(t), newRemote(t), newServer(t).connect(network{})} {
+	for _, server := range []weir.Engine{mustMemory(t), newRemote(t), newServer(t).Connect(waittest.Network{})} {
 		panics := true
 		q, err := pace.NewQueue(layertest.Around(server), pace.QueueOptions{Observe: func(pace.Waited) {
 			if panics {
@@ -244,7 +245,7 @@ func TestAKeyThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 			if c.Op == weir.OpEach && gone.Load() {
 				for i, call := range c.Each.Calls {
 					if call.Requests[0].Key == "away" {
-						c.Each.Results[i] = weir.Result{Err: away{}}
+						c.Each.Results[i] = weir.Result{Err: waittest.Away{}}
 					}
 				}
 			}

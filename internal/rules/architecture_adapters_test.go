@@ -71,6 +71,7 @@ var adapterRules = map[string]packageRule{
 			"redislimit/internal/slots":   "leases of reservations are renewed",
 		},
 		testImports: reasons{
+			"internal/waittest":       "the promises of waiting are one suite for every engine",
 			"httplimit":               "two web servers share a limit",
 			"httplimit/httplimittest": "its tests move a clock",
 			"limittest":               "the suite tests every engine",

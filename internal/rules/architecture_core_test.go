@@ -64,6 +64,7 @@ var coreRules = map[string]packageRule{
 			"internal/line": "a delayed caller is held back by it",
 		},
 		testImports: reasons{
+			"internal/waittest":  "the promises of waiting are one suite for every engine",
 			"internal/layertest": "engines of tests have empty functions around them",
 			"layer":              "queues ask through a Guard",
 		},
@@ -103,7 +104,7 @@ var coreRules = map[string]packageRule{
 			"internal/algorithm": "the verbs that decide calls",
 			"internal/rule":      "requests are checked, merged and named in one place",
 		},
-		testImports: reasons{"limittest": "the engine of the example passes the suite", "pace": "queues wait in the lines of a store"},
+		testImports: reasons{"limittest": "the engine of the example passes the suite", "internal/waittest": "the promises of waiting are one suite for every engine", "pace": "queues wait for a store"},
 	},
 	"simulate": {
 		imports: reasons{
@@ -118,6 +119,9 @@ var coreRules = map[string]packageRule{
 	"internal/house":   {},
 	"internal/layertest": {
 		imports: reasons{".": "its functions stand around engines"},
+	},
+	"internal/waittest": {
+		imports: reasons{".": "what it connects are engines", "pace": "its callers wait in queues"},
 	},
 	"internal/testprocess": {},
 	"internal/sqltest":     {imports: reasons{"internal/testprocess": "a server ends with its test"}},

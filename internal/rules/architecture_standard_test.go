@@ -32,6 +32,7 @@ var forbidden = []struct {
 		"bench/waiting":              "it is a program",
 		"bench/waitsim":              "it is a program",
 		"internal/layertest":         "tests ask for layers by an environment variable",
+		"internal/waittest":          "tests ask for schedules by an environment variable",
 		"bench/internal/localredis":  "a server has a folder",
 		"bench/internal/measure":     "it runs the measuring programs",
 		"bench/internal/picture":     "it writes the pictures of the benchmarks",
@@ -115,6 +116,7 @@ var forbidden = []struct {
 		"cmd/weir/internal/top":    "which decisions are samples",
 		"cmd/weir/internal/traces": "identities of spans are drawn",
 		"internal/testprocess":     "where to look for a free port",
+		"internal/waittest":        "schedules are drawn",
 		"simulate":                 "arrivals of made-up traffic are drawn, from a given seed",
 	}},
 	{"net/", "the core speaks no protocol", reasons{
@@ -188,6 +190,7 @@ var forbidden = []struct {
 		"internal/gatewaytest":      "it is for tests only",
 		"internal/sqltest":          "it is for tests only",
 		"internal/testprocess":      "it is for tests only",
+		"internal/waittest":         "it is for tests only",
 	}},
 	{"unsafe", "a package that needs it says why", reasons{
 		"internal/memory": "the address of a stack, as a number, distinguishes the goroutines that count",

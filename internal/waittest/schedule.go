@@ -1,0 +1,167 @@
+package waittest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// World is what the processes of a schedule share.
+type World struct {
+	Connect   func(Network) weir.Engine // the engine of another process
+	Sees      weir.Engine               // decides without a network
+	Processes int                       // at most
+}
+
+const (
+	troubled = 3 * time.Second // calls are late and fail, answers and signals are lost, and a process may die
+	calm     = 15 * time.Second
+	patience = 10 * time.Second // longer than callers of one key wait, and those beside whom nobody asks anew
+	lease    = 2 * time.Second
+)
+
+// Seeds runs a test with each of the first seeds, or of those that WEIR_SEED and WEIR_TIMES choose, until one fails.
+func Seeds(t *testing.T, times int, run func(t *testing.T, seed uint64)) {
+	first := uint64(1)
+	if text := os.Getenv("WEIR_SEED"); text != "" {
+		first, _ = strconv.ParseUint(text, 10, 64)
+	}
+	if n, err := strconv.Atoi(os.Getenv("WEIR_TIMES")); err == nil {
+		times = n
+	}
+	for seed := first; seed < first+uint64(times) && !t.Failed(); seed++ {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { run(t, seed) })
+	}
+}
+
+// Schedule has callers of several processes wait again and again: for slots, rates or both, of one key or several, with costs
+// and in flows, and some leave. At first the network is bad, and a process may die. Then every caller of one key that stays
+// goes within a bound, every caller goes once no other asks anew, and at rest no slot is taken. No limit is ever exceeded.
+func Schedule(t *testing.T, seed uint64, w World) {
+	s := &schedule{T: t, random: rand.New(rand.NewPCG(seed, 0)), world: w, held: map[string]int64{}}
+	s.rules()
+	s.faults.Store(true)
+	ends := time.Now().Add(troubled)
+	s.stops = ends.Add(calm)
+	n := 1 + s.random.IntN(w.Processes)
+	s.several = n > 1
+	var callers sync.WaitGroup
+	var all []*worker
+	for range n {
+		all = append(all, s.start(&callers))
+	}
+	if s.several && s.random.IntN(3) == 0 {
+		time.Sleep(time.Duration(s.random.Int64N(int64(troubled))))
+		all[0].die()
+	}
+	time.Sleep(time.Until(ends))
+	s.faults.Store(false)
+	callers.Wait()
+	s.atRest(all)
+}
+
+// schedule is one run.
+type schedule struct {
+	*testing.T
+	random  *rand.Rand
+	world   World
+	several bool // processes
+	faults  atomic.Bool
+	stops   time.Time    // nobody asks anew
+	slots   []*weir.Rule // that callers ask for alone and together
+	rates   []*weir.Rule // that callers of several keys ask for
+	alone   *weir.Rule
+
+	mu   sync.Mutex
+	held map[string]int64 // by rule
+}
+
+func (s *schedule) rules() {
+	for i := range 2 {
+		s.slots = append(s.slots, s.rule(fmt.Sprint("slots", i), fmt.Sprintf("concurrency %d lease %v", 2+s.random.IntN(3), lease)))
+	}
+	s.rates = []*weir.Rule{s.rule("bucket", "token bucket 100/s burst 5"), s.rule("window", "fixed window 20/100ms")}
+	limits := []string{"token bucket 50/s burst 3", "cycle 20/200ms", "rate gate 20/200ms", "sliding log 20/200ms", "leaky bucket 50/s queue 20"}
+	s.alone = s.rule("alone", limits[s.random.IntN(len(limits))])
+}
+
+func (s *schedule) rule(name, limits string) *weir.Rule {
+	s.Helper()
+	r, err := weir.ParseRule(name + "=" + limits)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return r
+}
+
+// chance reports true in n of a hundred cases, while there are faults.
+func (s *schedule) chance(n int) func() bool {
+	own := rand.New(rand.NewPCG(s.random.Uint64(), 1))
+	var mu sync.Mutex
+	return func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return s.faults.Load() && own.IntN(100) < n
+	}
+}
+
+// network returns a bad one, whose calls at times take a third of a second.
+func (s *schedule) network() Network {
+	way, late := Between(0, time.Duration(1+s.random.IntN(3))*time.Millisecond), s.chance(1)
+	return Network{Lose: s.chance(10), Down: s.chance(10), Deaf: s.chance(30 + 70*s.random.IntN(2)), Way: func() time.Duration {
+		if late() {
+			return way() + time.Second/3
+		}
+		return way()
+	}}
+}
+
+// requests returns what a caller asks for.
+func (s *schedule) requests() (requests []weir.Request) {
+	cost := func(most int64) int64 {
+		if s.several { // between processes nothing bounds the wait of a caller of several units
+			return 1
+		}
+		return 1 + s.random.Int64N(most)
+	}
+	for _, r := range s.slots {
+		if s.random.IntN(2) == 0 {
+			requests = append(requests, r.For("k", cost(2)))
+		}
+	}
+	for _, r := range s.rates {
+		if s.random.IntN(3) == 0 {
+			requests = append(requests, r.For("k", 1))
+		}
+	}
+	if len(requests) == 1 && requests[0].Rule == s.rates[0] { // booked, it would leave little to callers that ask for it
+		requests = append(requests, s.rates[1].For("k", 1))
+	}
+	if len(requests) == 0 {
+		requests = append(requests, s.alone.For("k", cost(2)))
+	}
+	return requests
+}
+
+// atRest waits until what is repeated has ended, and finds every slot free and no process with waiting callers.
+func (s *schedule) atRest(all []*worker) {
+	for _, p := range all {
+		if err := p.queue.Flush(s.Context()); err != nil || p.queue.Waiting() > 0 {
+			s.Errorf("%d callers wait at the end (%v)", p.queue.Waiting(), err)
+		}
+	}
+	time.Sleep(patience) // a release is repeated until its call's own bound and the lease have passed
+	for _, r := range s.slots {
+		if d, err := s.world.Sees.Peek(context.Background(), r.For("k", 0)); err != nil || d.Remaining != d.Limit {
+			s.Errorf("%d of %d units of %v are free at rest (%v)", d.Remaining, d.Limit, r, err)
+		}
+	}
+}
