@@ -34,7 +34,7 @@ func (t *table) versionsOf(unlogged bool) [][]string {
 	}
 }
 
-// open checks the version of the table. It creates and migrates the table if it may.
+// open checks the version of the table. It creates and migrates the table if it may. Its errors are OpenErrors.
 func (t *table) open(ctx context.Context, create bool) error {
 	last := int64(len(t.versions))
 	version, err := t.version(ctx)
@@ -46,11 +46,11 @@ func (t *table) open(ctx context.Context, create bool) error {
 	}
 	switch {
 	case err != nil:
-		return t.fails(err, false)
+		return &OpenError{t.unreachable(err), t.fails(err, false)}
 	case version < last:
-		return fmt.Errorf("table %s has version %d, not %d; Options.Create migrates it", t.name, version, last)
+		return &OpenError{Err: fmt.Errorf("table %s has version %d, not %d; Options.Create migrates it", t.name, version, last)}
 	case version > last:
-		return fmt.Errorf("table %s has version %d, not %d; a later version of this package has migrated it", t.name, version, last)
+		return &OpenError{Err: fmt.Errorf("table %s has version %d, not %d; a later version of this package has migrated it", t.name, version, last)}
 	}
 	return nil
 }

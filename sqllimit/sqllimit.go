@@ -18,7 +18,7 @@ package sqllimit
 import (
 	"context"
 	"database/sql"
-	"fmt"
+	"errors"
 	"regexp"
 
 	"github.com/weirflow/weir/enginekit"
@@ -32,6 +32,10 @@ type Options struct {
 	// Create makes Open create the table if it is missing, and migrate one of an earlier version of this package. Otherwise
 	// run the statements of [Schema].
 	Create bool
+	// ConnectLater makes Open return an engine while no server answers, for programs that have a layer.Guard to answer
+	// meanwhile. The first calls that reach the server open the table. Other errors, such as a wrong password,
+	// are still those of Open.
+	ConnectLater bool
 	// Unlogged makes Create an unlogged table: decisions cost less, but a crash of the server empties the table, and a
 	// replica does not have it. Only PostgreSQL has such tables.
 	Unlogged bool
@@ -52,14 +56,18 @@ func Open(ctx context.Context, db *sql.DB, d Dialect, o Options) (*Engine, error
 	if err != nil {
 		return nil, err
 	}
+	var store enginekit.Store = t
 	if err := t.open(ctx, o.Create); err != nil {
-		return nil, fmt.Errorf("sqllimit: open: %w", err)
+		if failed, ok := errors.AsType[*OpenError](err); !ok || !failed.Unreachable || !o.ConnectLater {
+			return nil, err
+		}
+		store = &lateTable{table: t, create: o.Create, turn: make(chan struct{}, 1)}
 	}
 	o.Store.Name = "sqllimit"
 	if d != PostgreSQL {
 		o.Store.Conflicts = -1
 	}
-	return &Engine{enginekit.NewStore(t, o.Store)}, nil
+	return &Engine{enginekit.NewStore(store, o.Store)}, nil
 }
 
 // table is the store.

@@ -158,6 +158,7 @@ var forbidden = []struct {
 		"examples/obedient/server":     "it listens",
 		"fetch":                        "it looks at the addresses that are dialed",
 		"internal/sqltest":             "it waits for the sockets of servers",
+		"sqllimit":                     "it tells errors of the network from answers of a server",
 		"grpclimit":                    "addresses of clients",
 		"httplimit":                    "a hijacked connection holds its slots",
 		"bench/campaign":               "it damages connections",

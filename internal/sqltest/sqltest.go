@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -206,3 +207,16 @@ func (s *Server) try() bool {
 
 // Kill ends the server as a crash would.
 func (s *Server) Kill() { s.process.End() }
+
+// Stop freezes the server: it keeps its connections and answers nothing until Cont.
+func (s *Server) Stop() { s.signal(syscall.SIGSTOP) }
+
+// Cont resumes a stopped server.
+func (s *Server) Cont() { s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(signal syscall.Signal) {
+	s.t.Helper()
+	if err := s.process.Signal(signal); err != nil {
+		s.t.Fatalf("sqltest: %v: %v", signal, err)
+	}
+}

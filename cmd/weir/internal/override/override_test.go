@@ -215,7 +215,7 @@ func onRedis(t *testing.T) func() *Table {
 func onDatabase(t *testing.T) func() *Table {
 	url := "sqlite:" + filepath.Join(t.TempDir(), "weir.db")
 	return func() *Table {
-		e, err := sqlengine.Open(t.Context(), url)
+		e, err := sqlengine.Open(t.Context(), url, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,6 +56,10 @@ func (o *options) sharedOverrides(ctx context.Context, log *slog.Logger, engine 
 	ctx, cancel := context.WithTimeout(ctx, cli.RedisPatience)
 	defer cancel()
 	table, err = override.OpenDatabase(ctx, engine.database.Store(), log)
+	if unreachable(err) {
+		log.Warn("overrides are not in force yet", "err", err)
+		err = nil
+	}
 	return table, func() {}, err
 }
 

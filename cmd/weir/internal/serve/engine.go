@@ -192,7 +192,7 @@ const engineRetry = 250 * time.Millisecond
 func (o *engineOptions) await(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (sharedEngine, error) {
 	began := time.Now()
 	for logged := false; ; logged = true {
-		engine, err := o.try(ctx, log, rules)
+		engine, err := o.dial(ctx, log, rules, false)
 		if err == nil {
 			if redis, ok := engine.(*redislimit.Engine); ok {
 				logWarnings(ctx, redis, log)
@@ -205,7 +205,10 @@ func (o *engineOptions) await(ctx context.Context, log *slog.Logger, rules []*we
 			return nil, err
 		case unreachable(err) && o.layers.Given() && time.Since(began) >= o.wait:
 			log.Warn("the engine is unreachable; serving by --on-failure until it answers", "error", err)
-			return o.unreached(log, rules)
+			if engine, err = o.dial(ctx, log, rules, true); err != nil {
+				return nil, cli.Fail(fmt.Errorf("serve: --engine: %w", err), hint)
+			}
+			return engine, nil
 		case !again || o.wait == 0:
 			return nil, cli.Fail(fmt.Errorf("serve: --engine: %w", err), hint)
 		case time.Since(began) >= o.wait:
@@ -223,28 +226,27 @@ func (o *engineOptions) await(ctx context.Context, log *slog.Logger, rules []*we
 
 // unreachable reports whether no server has answered, at an address that is known.
 func unreachable(err error) bool {
+	if failed, ok := sqlengine.Opening(err); ok {
+		return failed.Unreachable
+	}
 	failed, redis := errors.AsType[*redislimit.Error](err)
 	name, unknown := errors.AsType[*net.DNSError](err)
 	return redis && (failed.Reason == redislimit.Lost || failed.Reason == redislimit.Loading) && !(unknown && name.IsNotFound)
 }
 
-// unreached opens the engine of a server that does not answer yet.
-func (o *engineOptions) unreached(log *slog.Logger, rules []*weir.Rule) (sharedEngine, error) {
-	engine, err := redislimit.Open(o.where, redislimit.Options{Logger: log, Observe: o.observe, ConnectLater: true})
-	if err != nil {
-		return nil, err
+// refuses reports whether a server has answered what no wait can mend, such as that the password is wrong.
+func refuses(err error) bool {
+	if failed, ok := sqlengine.Opening(err); ok {
+		return !failed.Unreachable
 	}
-	if err := checkRules(engine, rules); err != nil {
-		engine.Close()
-		return nil, err
-	}
-	return engine, nil
+	failed, redis := errors.AsType[*redislimit.Error](err)
+	return redis && (failed.Reason == redislimit.Denied || failed.Reason == redislimit.TooOld)
 }
 
 // engineFailure returns the hint for a failure of a server, and whether it may pass.
 func engineFailure(err error) (hint string, again bool) {
 	if failed, ok := errors.AsType[*redislimit.Error](err); ok {
-		return cli.EngineHint(failed.Reason), failed.Reason != redislimit.Denied && failed.Reason != redislimit.TooOld
+		return cli.EngineHint(failed.Reason), !refuses(err)
 	}
 	if sqlengine.Failed(err) {
 		return sqlengine.FailureHint, true
@@ -252,20 +254,20 @@ func engineFailure(err error) (hint string, again bool) {
 	return "", false
 }
 
-// try opens the engine and makes one decision.
-func (o *engineOptions) try(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (engine sharedEngine, err error) {
+// dial opens the engine and makes one decision. later allows for a server that does not answer yet.
+func (o *engineOptions) dial(ctx context.Context, log *slog.Logger, rules []*weir.Rule, later bool) (engine sharedEngine, err error) {
 	within, cancel := context.WithTimeout(ctx, cli.RedisPatience)
 	defer cancel()
 	if sqlengine.Names(o.where) {
-		engine, err = sqlengine.Open(within, o.where)
+		engine, err = sqlengine.Open(within, o.where, later)
 	} else {
-		engine, err = redislimit.Open(o.where, redislimit.Options{Logger: log, Observe: o.observe})
+		engine, err = redislimit.Open(o.where, redislimit.Options{Logger: log, Observe: o.observe, ConnectLater: later})
 	}
 	if err != nil {
 		return nil, err
 	}
 	err = checkRules(engine, rules)
-	if err == nil {
+	if err == nil && !later {
 		err = api.Probe(within, engine)
 	}
 	if err != nil {
@@ -290,6 +292,8 @@ func engineReason(err error) string {
 	switch {
 	case !ok && errors.Is(err, context.DeadlineExceeded):
 		return "it did not decide in time"
+	case !ok && refuses(err):
+		return "the database refuses this daemon; the log says why"
 	case !ok && sqlengine.Failed(err):
 		return "the database could not decide, or gave no answer in time"
 	case !ok:

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -43,14 +44,21 @@ func (h *engineHealth) fails() string {
 	return "the engine has failed for " + time.Since(gone.At).Round(time.Second).String() + ": " + engineReason(cause)
 }
 
-// watch tries the engine until the context ends, so that the guard notices changes without traffic.
-func (h *engineHealth) watch(ctx context.Context, guard *layer.Guarded) {
-	for {
+// watch tries the engine until the context ends, so that the guard notices changes without traffic. An engine that refuses
+// this daemon after it was unreachable at the start is logged: no wait ends that.
+func (h *engineHealth) watch(ctx context.Context, guard *layer.Guarded, log *slog.Logger) {
+	for logged := false; ; {
 		gap := tryEvery
-		if err := guard.Try(ctx, api.ProbeCall()); err != nil {
+		err := guard.Try(ctx, api.ProbeCall())
+		if err != nil {
 			h.cause.Store(&err)
 			gap = tryAgainEvery
 		}
+		if refuses(err) && !logged {
+			log.Warn("the engine answers and refuses this daemon; the policy goes on to answer until that is mended", "error", err)
+			logged = true
+		}
+		logged = logged && err != nil
 		select {
 		case <-ctx.Done():
 			return

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"database/sql"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,7 +13,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthy "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/internal/sqltest"
 )
 
 // An idle daemon has no decisions by which it could notice an outage. Whatever the policies are, they answer, so that load
@@ -45,22 +48,51 @@ func TestAnIdleDaemonIsReadyWhileItsEngineIsAway(t *testing.T) {
 	}
 }
 
+// absent is an engine that is away, and back when a function was called.
+type absent struct {
+	engine string
+	back   func()
+}
+
+var absents = map[string]func(t *testing.T) absent{
+	"redis refuses": func(t *testing.T) absent {
+		redis := redistest.Start(t)
+		redis.Kill()
+		return absent{"redis://" + redis.Addr, redis.Restart}
+	},
+	"redis is frozen": func(t *testing.T) absent {
+		redis := redistest.Start(t)
+		redis.Stop()
+		return absent{"redis://" + redis.Addr + "?timeout=500ms", redis.Cont}
+	},
+	"postgresql refuses": func(t *testing.T) absent {
+		server := sqltest.PostgreSQL(t, "fsync=off")
+		server.Kill()
+		return absent{urlOf(server), server.Start}
+	},
+	"postgresql is frozen": func(t *testing.T) absent {
+		server := sqltest.PostgreSQL(t, "fsync=off")
+		server.Stop()
+		return absent{urlOf(server), server.Cont}
+	},
+	"mariadb refuses": func(t *testing.T) absent {
+		server := sqltest.MariaDB(t)
+		server.Kill()
+		return absent{"mysql://root@/test?socket=" + server.Socket(), server.Start}
+	},
+}
+
 func TestADaemonWithAPolicyStartsWhileItsEngineIsUnreachable(t *testing.T) {
-	for name, away := range map[string]func(*redistest.Server){"refused": (*redistest.Server).Kill, "frozen": (*redistest.Server).Stop} {
+	for name, begin := range absents {
 		t.Run(name, func(t *testing.T) {
-			redis := redistest.Start(t)
-			away(redis)
-			url, log := startLoggedDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+redis.Addr+"?timeout=500ms", "--engine-wait", "0", "--peers", "2", "--on-failure", "local", "--rule", "default=fixed window 4/1d")
+			away := begin(t)
+			url, log := startLoggedDaemon(t, "--http", "127.0.0.1:0", "--engine", away.engine, "--engine-wait", "0", "--deadline", "200ms", "--peers", "2", "--on-failure", "local", "--rule", "default=fixed window 4/1d")
 			for i, want := range []string{`{"allowed":true`, `{"allowed":true`, `{"allowed":false`} {
 				if got := postTake(t, url, `{"key":"alice"}`); !strings.HasPrefix(got, want) {
 					t.Errorf("take %d without an engine: got %s, want …%s…", i+1, got, want)
 				}
 			}
-			if name == "refused" {
-				redis.Restart()
-			} else {
-				redis.Cont()
-			}
+			away.back()
 			awaitReadyz(t, http.DefaultClient, url+"/readyz?engine=1", http.StatusOK, "")
 			for began := time.Now(); !strings.Contains(postTake(t, url, `{"key":"alice","cost":0}`), `"remaining":2`); time.Sleep(10 * time.Millisecond) { // between two requests
 				if time.Since(began) > patience {
@@ -80,22 +112,74 @@ func TestAPolicyHidesNoMistake(t *testing.T) {
 	redis.Do("CONFIG", "SET", "requirepass", "hunter2")
 	gone := redistest.Start(t)
 	gone.Kill()
-	for name, args := range map[string][]string{
-		"wrong password": {"--engine", "redis://:wrong@" + redis.Addr, "--on-failure", "allow"},
-		"no password":    {"--engine", "redis://" + redis.Addr, "--on-failure", "allow"},
-		"unknown host":   {"--engine", "redis://no-such-host.invalid:6379", "--on-failure", "allow"},
-		"no policy":      {"--engine", "redis://" + gone.Addr},
+	postgres := mistakenPostgreSQL(t)
+	absent := sqltest.PostgreSQL(t, "fsync=off")
+	absent.Kill()
+	for name, tt := range map[string]struct{ engine, want string }{
+		"wrong password":            {"redis://:wrong@" + redis.Addr, "WRONGPASS"},
+		"no password":               {"redis://" + redis.Addr, "NOAUTH"},
+		"unknown host":              {"redis://no-such-host.invalid:6379", "no such host"},
+		"no policy":                 {"redis://" + gone.Addr, "connection refused"},
+		"wrong password of MariaDB": {"mysql://root:wrong@/test?socket=" + sqltest.MariaDB(t).Socket(), "Access denied"},
+		"unknown host of MariaDB":   {"mysql://root@no-such-host.invalid/test", "no such host"},
+		"unknown host of a server":  {"postgres://postgres@no-such-host.invalid/postgres", "no such host"},
+		"unknown user":              {strings.Replace(urlOf(postgres), "postgres@", "nobody@", 1), "does not exist"},
+		"no database of that name":  {strings.Replace(urlOf(postgres), "@/postgres", "@/nothing", 1), "does not exist"},
+		"no right":                  {strings.Replace(urlOf(postgres), "postgres@", "poor@", 1), "permission denied"},
+		"no table":                  {urlOf(postgres) + "&table=missing&create=0", "does not exist"},
+		"a later version":           {urlOf(postgres) + "&table=later", "has version 2, not 1"},
+		"no policy for a database":  {urlOf(absent), "connect: "},
 	} {
-		cmd := daemonCommand(t, append(args, "--http", "127.0.0.1:0", "--engine-wait", "0")...)
+		args := []string{"--engine", tt.engine, "--http", "127.0.0.1:0", "--engine-wait", "0"}
+		if !strings.HasPrefix(name, "no policy") {
+			args = append(args, "--on-failure", "allow")
+		}
+		cmd := daemonCommand(t, args...)
 		var log strings.Builder
 		cmd.Stderr = &log
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if err := waitForEnd(cmd); err == nil || cmd.ProcessState.ExitCode() != 1 {
-			t.Errorf("%s: got %v, want exit code 1:\n%s", name, err, &log)
+		if err := waitForEnd(cmd); err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(log.String(), tt.want) {
+			t.Errorf("%s: got %v, want exit code 1 and …%s…:\n%s", name, err, tt.want, &log)
 		}
 	}
+}
+
+// A mistake that nobody could see at the start, because the server was away, is named when the server is back.
+func TestAMistakeBehindAnOutageIsNamed(t *testing.T) {
+	server := mistakenPostgreSQL(t)
+	server.Kill()
+	socket := filepath.Join(t.TempDir(), "admin")
+	url, log := startLoggedDaemon(t, "--http", "127.0.0.1:0", "--engine", strings.Replace(urlOf(server), "postgres@", "poor@", 1), "--engine-wait", "0", "--deadline", "200ms", "--on-failure", "allow", "--admin", "unix:"+socket)
+	server.Start()
+	awaitReadyz(t, socketClient(t, socket), "http://localhost/readyz?engine=1", http.StatusServiceUnavailable, "the database refuses this daemon")
+	if got := postTake(t, url, `{"key":"alice"}`); !strings.HasPrefix(got, `{"allowed":true`) {
+		t.Errorf("got %s, want that the policy answers", got)
+	}
+	if text := log(); strings.Count(text, "the engine answers and refuses this daemon") != 1 || !strings.Contains(text, "permission denied") {
+		t.Errorf("the log does not say once that the database refuses the daemon, and why:\n%s", text)
+	}
+}
+
+// mistakenPostgreSQL starts a server that has a user without rights, and the table later, of a later version.
+func mistakenPostgreSQL(t *testing.T) *sqltest.Server {
+	t.Helper()
+	server := sqltest.PostgreSQL(t, "fsync=off")
+	engine, err := sqlengine.Open(t.Context(), urlOf(server)+"&table=later", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine.Close()
+	db, err := sql.Open("pgx", server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if _, err := db.Exec("UPDATE later SET version = 2; CREATE ROLE poor LOGIN"); err != nil {
+		t.Fatal(err)
+	}
+	return server
 }
 
 func TestHealthChecksOfEnvoyFollowRedisOnlyIfTold(t *testing.T) {

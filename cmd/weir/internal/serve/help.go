@@ -33,9 +33,10 @@ With --resp, Redis clients ask, too: with CL.THROTTLE of redis-cell, or WEIR.TAK
 for a rule by name. docs/howto/redis-clients.md lists the commands.
 
 With --engine, serve waits up to --engine-wait at the start for a server that is
-absent or refuses writes. After it has failed for 5 seconds, /readyz is 503. A
-decision of the server gets --deadline. While it is away, --on-failure says how to
+absent or refuses writes. With a policy of --on-failure it then starts without one.
+A decision of the server gets --deadline. While it is away, --on-failure says how to
 answer: deny (503), allow, or local, by a share of the limits for each of --peers.
+/readyz stays 200 meanwhile, and /readyz?engine=1 is 503.
 docs/howto/redis.md and docs/howto/sql.md describe the URLs.
 
 With --dynamic, a request may bring the limit of its rule: {"rule":"tenant",

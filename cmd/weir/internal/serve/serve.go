@@ -275,7 +275,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	notify(d.log, daemon.SdNotifyReady)
 	go feedWatchdog(ctx, d.log)
 	if d.engine.guard != nil {
-		go d.engine.health.watch(ctx, d.engine.guard)
+		go d.engine.health.watch(ctx, d.engine.guard, d.log)
 	}
 	if o.ports.files != (door.Files{}) {
 		go o.ports.keepFiles(ctx, d.log)

@@ -121,7 +121,7 @@ func open(where string) (server, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), cli.RedisPatience)
 	defer cancel()
-	return sqlengine.Open(ctx, where)
+	return sqlengine.Open(ctx, where, false)
 }
 
 // CheckURL returns the error of a URL that names no engine.

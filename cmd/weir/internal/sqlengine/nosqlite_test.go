@@ -8,7 +8,7 @@ import (
 )
 
 func TestAProgramWithoutSQLiteSaysSo(t *testing.T) {
-	_, err := Open(t.Context(), "sqlite:weir.db")
+	_, err := Open(t.Context(), "sqlite:weir.db", false)
 	if err == nil || !strings.Contains(err.Error(), "nosqlite") {
 		t.Errorf("got %v, want an error that names the tag nosqlite", err)
 	}

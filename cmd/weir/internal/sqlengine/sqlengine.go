@@ -46,6 +46,11 @@ func Failed(err error) bool {
 	return opening || deciding
 }
 
+// Opening returns the failure of an engine whose table was never opened, if err is one.
+func Opening(err error) (failed *sqllimit.OpenError, ok bool) {
+	return errors.AsType[*sqllimit.OpenError](err)
+}
+
 // source is a parsed URL.
 type source struct {
 	driver  string
@@ -154,8 +159,9 @@ func sqlite(s *source, u *url.URL) error {
 // connections bounds the connections of a process: what the engine uses at a time, and as many for other work.
 const connections = 8
 
-// Open opens the engine of a URL, and creates its table unless the URL says create=0.
-func Open(ctx context.Context, where string) (*Engine, error) {
+// Open opens the engine of a URL, and creates its table unless the URL says create=0. later allows for a server that does
+// not answer: the first calls of the engine that reach it open the table.
+func Open(ctx context.Context, where string, later bool) (*Engine, error) {
 	s, err := parse(where)
 	if err != nil {
 		return nil, err
@@ -169,6 +175,7 @@ func Open(ctx context.Context, where string) (*Engine, error) {
 	}
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
+	s.options.ConnectLater = later
 	e, err := sqllimit.Open(ctx, db, s.dialect, s.options)
 	if err != nil {
 		_ = db.Close()
