@@ -2,86 +2,120 @@ package rules
 
 import (
 	"fmt"
-	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// This file holds the import rule of docs/develop/architecture.md: arrows point to the
-// root, adapters never import one another, and only cmd/weir reads flags,
-// environment and files. A new package, edge, dependency or exception is one
-// line in a table of an architecture_*_test.go file, with its reason.
+// This file holds the import rules of docs/develop/architecture.md. architecture_layers_test.go has their tables.
 
 const modulePath = "github.com/weirflow/weir"
 
-// reasons gives the reason for each import path.
-type reasons map[string]string
-
-// packageRule lists the imports of one package besides the standard library. Import paths of ours are relative to the
-// root, which is ".".
-type packageRule struct {
-	imports     reasons // in its own code, and so in its tests
-	testImports reasons // in its tests alone
-}
-
-// packageRules lists every package of the project, each in one of the tables.
-var packageRules = func() map[string]packageRule {
-	all := map[string]packageRule{}
-	for _, table := range []map[string]packageRule{coreRules, adapterRules, programRules, benchRules} {
-		maps.Copy(all, table)
-	}
-	return all
-}()
-
 func TestImportsFollowTheArchitecture(t *testing.T) {
+	used := map[[2]string]bool{}
 	for _, f := range goFiles(t) {
 		for _, imported := range f.imports {
-			if broken := violation(f.pkg, f.test, imported); broken != "" {
+			if broken := violation(t, f.pkg, f.test, imported); broken != "" {
 				t.Errorf("%s: %s", f.path, broken)
 			}
+			used[[2]string{f.pkg, relative(imported)}] = used[[2]string{f.pkg, relative(imported)}] || !f.test
+		}
+	}
+	for _, exception := range exceptions {
+		if !used[[2]string{exception.pkg, exception.imported}] {
+			t.Errorf("nothing in package %q imports %q any more: delete the exception", exception.pkg, exception.imported)
 		}
 	}
 }
 
-func TestEachPackageHasOneRule(t *testing.T) {
-	if listed := len(coreRules) + len(adapterRules) + len(programRules) + len(benchRules); listed != len(packageRules) {
-		t.Errorf("the tables list %d packages, and %d of them differ: a package is in two tables", listed, len(packageRules))
+// violation names the broken rule, and where to change it, if a file of pkg (relative to the root) imports the path. It is
+// empty if no rule is broken.
+func violation(t *testing.T, pkg string, test bool, imported string) string {
+	from, known := layerOf(pkg)
+	if !known {
+		return fmt.Sprintf("package %q belongs to no layer: add it to one in architecture_layers_test.go and in docs/develop/architecture.md", pkg)
 	}
+	name := relative(imported)
+	if broken := requirementViolation(t, pkg, imported); broken != "" || test || excepted(pkg, name) {
+		return broken
+	}
+	switch {
+	case isStandard(imported):
+		return standardViolation(pkg, from, imported)
+	case name == imported: // a third party's
+		return ""
+	}
+	if to, _ := layerOf(name); !slices.Contains(from.mayUse, to.name) {
+		return fmt.Sprintf("package %q of the layer %q may not import %q of the layer %q: arrows point inwards, and adapters, engines, commands and fronts never import one another; an exception is a line with its reason in architecture_layers_test.go", pkg, from.name, name, to.name)
+	}
+	return ""
 }
 
-// Engines in other projects cannot import internal packages, so ours does not either.
-func TestTheRedisEngineNeedsNothingInternal(t *testing.T) {
-	const rooms = "redislimit/internal/"
-	for pkg, rule := range packageRules {
-		if pkg != "redislimit" && !strings.HasPrefix(pkg, rooms) {
-			continue
-		}
-		for name := range rule.imports {
-			if strings.Contains(name+"/", "internal/") && !strings.HasPrefix(name, rooms) {
-				t.Errorf("%s may import %q: what it needs of it belongs in enginekit", pkg, name)
+func layerOf(pkg string) (layer, bool) {
+	for _, l := range layers {
+		for _, pattern := range l.packages {
+			if matches, _ := path.Match(pattern, pkg); matches {
+				return l, true
 			}
 		}
 	}
+	return layer{}, false
 }
 
-// violation names the broken rule, and where to change it, if a file of pkg (relative to the root) imports the path.
-// It is empty if no rule is broken.
-func violation(pkg string, test bool, imported string) string {
-	rule, known := packageRules[pkg]
-	switch {
-	case !known:
-		return fmt.Sprintf("package %q is unknown: add it to a table of architecture_*_test.go and to the table of docs/develop/architecture.md", pkg)
-	case isStandard(imported) && test:
-		return ""
-	case isStandard(imported):
-		return standardViolation(pkg, imported)
+func excepted(pkg, imported string) bool {
+	for _, exception := range exceptions {
+		if exception.pkg == pkg && exception.imported == imported {
+			return true
+		}
 	}
-	name := relative(imported)
-	ownTest := test && name == pkg // a test from outside sees the package as its callers do
-	if ownTest || rule.imports[name] != "" || test && rule.testImports[name] != "" {
+	return false
+}
+
+func standardViolation(pkg string, from layer, imported string) string {
+	if from.name == "functions" && !slices.Contains(pure, imported) {
+		return fmt.Sprintf("package %q may not import %q: the four functions are pure; if it brings no clock, lock or I/O, add it to pure in architecture_layers_test.go", pkg, imported)
+	}
+	guard := imported
+	if _, below, deeper := strings.Cut(imported, "/"); deeper && guarded[guard] == "" {
+		guard = strings.TrimSuffix(imported, below)
+	}
+	if why := guarded[guard]; why != "" && !slices.Contains(from.standard, guard) {
+		return fmt.Sprintf("package %q of the layer %q may not import %q: %s; an exception is a line with its reason in architecture_layers_test.go", pkg, from.name, imported, why)
+	}
+	return ""
+}
+
+// requirementViolation says so if a module imports a package of a module that its go.mod does not require directly. The go
+// command does not notice in a workspace.
+func requirementViolation(t *testing.T, pkg, imported string) string {
+	folder := moduleFolder(pkg)
+	if isStandard(imported) || relative(imported) != imported && moduleFolder(relative(imported)) == folder {
 		return ""
 	}
-	return fmt.Sprintf("package %q may not import %q: if the edge points to the root and has a reason, add it to a table of architecture_*_test.go", pkg, name)
+	want := imported // a package of the required module
+	if relative(imported) != imported {
+		want = path.Join(modulePath, moduleFolder(relative(imported)))
+	}
+	for _, required := range directRequirements(t, folder) {
+		if want == required || relative(imported) == imported && strings.HasPrefix(want, required+"/") {
+			return ""
+		}
+	}
+	return fmt.Sprintf("package %q imports %q, which the go.mod of its module %q does not require", pkg, imported, folder)
+}
+
+// moduleFolder returns the folder of the go.mod that applies to a package.
+func moduleFolder(pkg string) string {
+	for pkg != "." {
+		if _, err := os.Stat(filepath.Join(pkg, "go.mod")); err == nil {
+			return pkg
+		}
+		pkg = path.Dir(pkg)
+	}
+	return "."
 }
 
 // Each row breaks one rule, or is a near miss that breaks none.
@@ -94,28 +128,62 @@ func TestBrokenArchitectureIsNoticed(t *testing.T) {
 	}{
 		{".", false, modulePath + "/internal/algorithm", ""},
 		{".", false, modulePath + "/simulate", `may not import "simulate"`},
-		{".", false, "github.com/spf13/cobra", `may not import "github.com/spf13/cobra"`},
-		{".", true, "github.com/spf13/cobra", `may not import "github.com/spf13/cobra"`},
+		{".", true, modulePath + "/simulate", ""},
+		{".", false, "github.com/spf13/cobra", `the go.mod of its module "." does not require`},
+		{".", true, "github.com/spf13/cobra", `the go.mod of its module "." does not require`},
+		{".", true, modulePath + "/redislimit", `the go.mod of its module "." does not require`},
 		{".", false, "os", "only cmd/weir reads the environment and files"},
 		{".", true, "os", ""},
 		{".", false, "net/http", "the core speaks no protocol"},
 		{".", false, "net/netip", "the core speaks no protocol"},
+		{".", false, "math/rand", "math/rand/v2 replaces it"},
+		{".", false, "testing", "production code does not link the test framework"},
 		{"internal/algorithm", false, "time", "the four functions are pure"},
 		{"internal/algorithm", false, "sync", "the four functions are pure"},
 		{"internal/algorithm", false, "math/bits", ""},
 		{"internal/algorithm", false, modulePath, `may not import "."`},
+		{"internal/algorithm", false, modulePath + "/internal/table", `may not import "internal/table"`},
 		{"internal/memory", false, modulePath, `may not import "."`},
+		{"internal/memory", false, "unsafe", ""},
+		{"internal/word", false, "unsafe", "a package that needs it says why"},
+		{"internal/new", false, modulePath + "/internal/algorithm", ""},
+		{"enginekit", false, modulePath + "/pace", `may not import "pace"`},
+		{"pace", false, modulePath + "/sqllimit", `may not import "sqllimit"`},
+		{"redislimit", false, modulePath + "/enginekit", ""},
+		{"redislimit", false, modulePath + "/internal/rule", `may not import "internal/rule"`},
+		{"redislimit", false, "github.com/redis/rueidis", ""},
+		{"redislimit", false, "github.com/spf13/cobra", `the go.mod of its module "redislimit" does not require`},
+		{"sqllimit", false, modulePath + "/layer", `may not import "layer"`},
+		{"promlimit", false, modulePath + "/otellimit", `does not require`},
+		{"simulate", false, modulePath + "/httplimit", `may not import "httplimit"`},
 		{"simulate", false, modulePath + "/limittest", `may not import "limittest"`},
-		{"simulate", false, "flag", "only cmd/weir reads flags"},
-		{"cmd/weir/internal/api", false, modulePath + "/simulate", `may not import "simulate"`},
+		{"simulate", false, "flag", "only programs read flags"},
+		{"grpclimit", false, modulePath + "/httplimit", ""},
+		{"cmd/weir/internal/api", false, modulePath + "/cmd/weir/internal/rls", `may not import "cmd/weir/internal/rls"`},
 		{"cmd/weir/internal/api", false, "os", "only cmd/weir reads the environment and files"},
+		{"cmd/weir/internal/cli", false, modulePath + "/cmd/weir/internal/pace", `may not import "cmd/weir/internal/pace"`},
+		{"cmd/weir/internal/fetch", false, modulePath + "/cmd/weir/internal/pace", `may not import "cmd/weir/internal/pace"`},
 		{"cmd/weir/internal/serve", false, "os/signal", ""},
-		{"util", false, "strings", `package "util" is unknown`},
+		{"cmd/weir/internal/serve", false, "log", "a library does not log"},
+		{"examples/worker", false, modulePath + "/internal/line", `may not import "internal/line"`},
+		{"util", false, "strings", `package "util" belongs to no layer`},
 	}
+	inRoot()
 	for _, tt := range tests {
-		got := violation(tt.pkg, tt.test, tt.imported)
+		got := violation(t, tt.pkg, tt.test, tt.imported)
 		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 			t.Errorf("violation(%q, test %v, %q) = %q, want %q", tt.pkg, tt.test, tt.imported, got, tt.want)
+		}
+	}
+}
+
+// docs/develop/architecture.md shows the layers as they are.
+func TestTheArchitectureShowsTheLayers(t *testing.T) {
+	page := readFile(t, "docs/develop/architecture.md")
+	for _, l := range layers {
+		row := fmt.Sprintf("| %s | `%s` | %s |", l.name, strings.Join(l.packages, "`, `"), strings.Join(l.mayUse, ", "))
+		if !strings.Contains(page, row) {
+			t.Errorf("docs/develop/architecture.md lacks the row\n%s", row)
 		}
 	}
 }

@@ -1,0 +1,121 @@
+package rules
+
+// layer is a group of packages that may import the same. A package belongs to the first layer that lists it.
+type layer struct {
+	name     string
+	packages []string // folders below the root, which is "."; a star stands for any number of characters but a slash
+	mayUse   []string // layers; its own name lets its packages import one another
+	standard []string // packages of guarded that it may import; one that ends in a slash covers everything below
+}
+
+// layers go from the inside out. Tests may import any package of ours and of the standard library.
+var layers = []layer{
+	{name: "functions", packages: []string{"internal/algorithm"}}, // and of the standard library only what pure lists
+	{
+		name:     "proofs",
+		packages: []string{"limittest", "httplimit/httplimittest", "sqllimit/drivertest", "deploy/deploytest", "internal/*test", "internal/testprocess", "internal/vectors"},
+		mayUse:   []string{"proofs", "kit", "root"},
+		standard: []string{"math/rand/v2", "net", "net/", "os", "os/", "testing"},
+	},
+	{name: "workshop", packages: []string{"internal/rules", "internal/release", "internal/house"}, standard: []string{"flag", "os", "os/"}},
+	{name: "core", packages: []string{"internal/*"}, mayUse: []string{"core", "functions"}, standard: []string{"log/slog"}},
+	{name: "root", packages: []string{"."}, mayUse: []string{"core", "functions"}, standard: []string{"log/slog", "math/rand/v2"}},
+	{name: "engine kit", packages: []string{"enginekit"}, mayUse: []string{"root", "core", "functions"}, standard: []string{"math/rand/v2"}},
+	{
+		name:     "kit",
+		packages: []string{"pace", "layer", "front"},
+		mayUse:   []string{"kit", "engine kit", "root", "core"},
+		standard: []string{"log/slog", "math/rand/v2"},
+	},
+	{
+		name:     "rooms of adapters",
+		packages: []string{"redislimit/internal/*", "httplimit/internal/*"},
+		mayUse:   []string{"rooms of adapters", "engine kit", "root"},
+		standard: []string{"log/slog", "net", "net/"},
+	},
+	{
+		name:     "engines",
+		packages: []string{"redislimit", "redislimit/recipes", "sqllimit"},
+		mayUse:   []string{"rooms of adapters", "engine kit", "root"},
+		standard: []string{"log/slog", "math/rand/v2", "net", "net/"},
+	},
+	{
+		name:     "adapters",
+		packages: []string{"httplimit", "grpclimit", "promlimit", "otellimit", "fetch", "simulate"},
+		mayUse:   []string{"rooms of adapters", "kit", "root"},
+		standard: []string{"log/slog", "math/rand/v2", "net", "net/"},
+	},
+	{
+		name:     "program",
+		packages: []string{"cmd/weir", "cmd/weir/internal/program", "cmd/weir/internal/shipped", "cmd/weir/internal/walks"},
+		mayUse:   []string{"program", "commands", "rooms of the program", "engines", "kit", "root"},
+		standard: []string{"net/", "os", "os/"},
+	},
+	{
+		name:     "commands",
+		packages: []string{"cmd/weir/internal/serve", "cmd/weir/internal/pace", "cmd/weir/internal/fetch", "cmd/weir/internal/replay", "cmd/weir/internal/simulate", "cmd/weir/internal/check", "cmd/weir/internal/inspect", "cmd/weir/internal/ctl"},
+		mayUse:   []string{"fronts", "rooms of the program", "adapters", "engines", "kit", "root"},
+		standard: []string{"log/slog", "net", "net/", "os", "os/"},
+	},
+	{
+		name:     "fronts",
+		packages: []string{"cmd/weir/internal/api", "cmd/weir/internal/rls", "cmd/weir/internal/resp", "cmd/weir/internal/admin"},
+		mayUse:   []string{"rooms of the program", "adapters", "kit", "root"},
+		standard: []string{"log/slog", "net", "net/"},
+	},
+	{
+		name:     "rooms of the program",
+		packages: []string{"cmd/weir/internal/*"},
+		mayUse:   []string{"rooms of the program", "adapters", "engines", "kit", "engine kit", "root"},
+		standard: []string{"log/slog", "math/rand/v2", "net", "net/", "os"},
+	},
+	{
+		name:     "examples",
+		packages: []string{"examples/*", "examples/*/*"},
+		mayUse:   []string{"examples", "adapters", "engines", "kit", "root"},
+		standard: []string{"net", "net/", "os", "os/"},
+	},
+	{
+		name:     "bench",
+		packages: []string{"bench/*", "bench/*/*"},
+		mayUse:   []string{"bench", "proofs", "adapters", "engines", "kit", "engine kit", "root"},
+		standard: []string{"flag", "log/slog", "math/rand/v2", "net", "net/", "os", "os/", "testing"},
+	},
+}
+
+// exceptions are imports that the layers forbid. One that nobody needs any more fails the test.
+var exceptions = []struct{ pkg, imported, why string }{
+	{"grpclimit", "httplimit", "it finds clients behind trusted proxies"},
+	{"fetch", "httplimit", "its transport learns what servers announce"},
+	{"httplimit", "internal/duration", "errors of its Transport name durations"},
+	{"cmd/weir/internal/ctl", "cmd/weir/internal/serve", "where the admin socket is"},
+	{"cmd/weir/internal/inspect", "cmd/weir/internal/ctl", "a running daemon explains, too"},
+	{"cmd/weir/internal/metrics", "cmd/weir/internal/api", "waiting callers and readiness are shown"},
+	{"cmd/weir/internal/resp", "cmd/weir/internal/api", "it decides as HTTP does"},
+	{"front", "net/netip", "addresses are keys"},
+	{"redislimit", "os", "a URL names where a password or certificate is"},
+	{"sqllimit", "reflect", "drivers keep the SQLSTATE in a field of their own types"},
+	{"internal/memory", "unsafe", "the address of a stack, as a number, distinguishes the goroutines that count"},
+	{"internal/rule", "unsafe", "the address of a value in an interface, as a number, is where to look for it first"},
+	{"cmd/weir/internal/cli", "os/signal", "a signal ends a command"},
+}
+
+// guarded lists packages of the standard library that only the layers that name them may import.
+var guarded = map[string]string{
+	"flag":         "only programs read flags",
+	"os":           "only cmd/weir reads the environment and files",
+	"os/":          "only cmd/weir starts and signals processes",
+	"log":          "a library does not log; the program uses log/slog",
+	"log/slog":     "a library logs where no call can return an error, and otherwise not at all",
+	"math/rand":    "math/rand/v2 replaces it",
+	"math/rand/v2": "a decision is a function of its inputs",
+	"net":          "the core speaks no protocol",
+	"net/":         "the core speaks no protocol",
+	"plugin":       "nothing is loaded at run time",
+	"reflect":      "limits and requests are plain values",
+	"testing":      "production code does not link the test framework",
+	"unsafe":       "a package that needs it says why",
+}
+
+// pure is what the functions may import, so that no clock, lock, context, logger or I/O comes in.
+var pure = []string{"cmp", "math", "math/bits", "slices", "sort"}
