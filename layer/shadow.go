@@ -68,6 +68,8 @@ type Shadowed struct {
 	rules   map[*weir.Rule]*weir.Rule
 	stats   ShadowStats
 	counts  map[string]*ShadowCounts
+
+	taken takenAside // of the goroutine that decides
 }
 
 // shadowed is a call to make aside.
@@ -92,7 +94,7 @@ func Shadow(e weir.Engine, options ShadowOptions) (*Shadowed, error) {
 		return nil, err
 	}
 	options.Candidates = maps.Clone(options.Candidates)
-	s := &Shadowed{below: e, options: options, rules: map[*weir.Rule]*weir.Rule{}, counts: map[string]*ShadowCounts{}}
+	s := &Shadowed{below: e, options: options, rules: map[*weir.Rule]*weir.Rule{}, counts: map[string]*ShadowCounts{}, taken: takenAside{}}
 	s.options.Engine = cmp.Or(options.Engine, e)
 	s.engine = weir.Wrap(e, s.around)
 	return s, nil
@@ -175,7 +177,7 @@ func (s *Shadowed) aside(call weir.Call, a weir.Answer) {
 	if len(requests) == 0 {
 		return
 	}
-	s.queue = append(s.queue, shadowed{weir.Call{Op: call.Op, Requests: requests, Lease: call.Lease}, a.Decision})
+	s.queue = append(s.queue, shadowed{weir.Call{Op: call.Op, Requests: requests, Lease: call.Lease, Taken: call.Taken}, a.Decision})
 	if !s.working {
 		s.working = true
 		go s.work()
@@ -234,7 +236,7 @@ func (s *Shadowed) work() {
 	}
 }
 
-// decide makes the calls of a batch. A reset is a call of its own.
+// decide makes the calls of some jobs. A reset is a call of its own.
 func (s *Shadowed) decide(jobs []shadowed) {
 	ctx, cancel := context.WithTimeout(context.Background(), shadowTime)
 	defer cancel()
@@ -245,23 +247,44 @@ func (s *Shadowed) decide(jobs []shadowed) {
 			jobs = jobs[1:]
 			continue
 		}
-		n := slices.IndexFunc(jobs, func(j shadowed) bool { return j.call.Op == weir.OpReset })
-		if n < 0 {
-			n = len(jobs)
-		}
-		batch := &weir.Batch{Calls: make([]weir.Call, n), Results: make([]weir.Result, n)}
-		for i := range n {
-			batch.Calls[i] = jobs[i].call
-		}
-		_, err := guarded(ctx, weir.Call{Op: weir.OpEach, Each: batch}, s.options.Engine.Do)
-		for i, r := range batch.Results {
-			if r.Err = cmp.Or(err, r.Err); r.Err != nil {
-				s.failed(r.Err)
-			} else if jobs[i].call.Op == weir.OpTake {
-				s.compare(&jobs[i], r.Decision)
+		n := together(jobs)
+		var made []shadowed
+		for _, j := range jobs[:n] {
+			if j.call.Taken == nil || s.taken.undo(&j.call) {
+				made = append(made, j)
 			}
 		}
+		s.each(ctx, made)
 		jobs = jobs[n:]
+	}
+}
+
+// together returns how many jobs from the first one can share a call: up to a reset, or the undo of a take among them.
+func together(jobs []shadowed) int {
+	leases := map[uint64]bool{}
+	for i, j := range jobs {
+		if j.call.Op == weir.OpReset || j.call.Taken != nil && leases[j.call.Lease] {
+			return i
+		}
+		leases[j.call.Lease] = true
+	}
+	return len(jobs)
+}
+
+// each makes jobs in one call.
+func (s *Shadowed) each(ctx context.Context, jobs []shadowed) {
+	batch := &weir.Batch{Calls: make([]weir.Call, len(jobs)), Results: make([]weir.Result, len(jobs))}
+	for i, j := range jobs {
+		batch.Calls[i] = j.call
+	}
+	_, err := guarded(ctx, weir.Call{Op: weir.OpEach, Each: batch}, s.options.Engine.Do)
+	for i, r := range batch.Results {
+		if r.Err = cmp.Or(err, r.Err); r.Err != nil {
+			s.failed(r.Err)
+		} else if jobs[i].call.Op == weir.OpTake {
+			s.taken.note(&jobs[i].call, r)
+			s.compare(&jobs[i], r.Decision)
+		}
 	}
 }
 

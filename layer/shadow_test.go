@@ -155,3 +155,53 @@ func TestShadowsThatCannotBeDecidedAreDropped(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	})
 }
+
+// A candidate gets back what its own take took and still counts, and nothing if it refused the take.
+func TestASettlementUndoesTheTakeOfTheShadow(t *testing.T) {
+	for _, candidate := range []string{"fixed window 2/1h", "sliding window 2/1h", "sliding log 2/1h", "cycle 2/1h", "token bucket 2/1h"} {
+		t.Run(candidate, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				aside, rule := newRemote(), mustRule(t, "r=100/1h")
+				s := shadowed(t, weir.NewMemory(weir.MemoryOptions{}), layer.ShadowOptions{Engine: aside, Candidates: map[string]*weir.Rule{"r": mustRule(t, "r="+candidate)}})
+				reserve := func() *weir.Reservation {
+					held, err := s.Reserve(t.Context(), rule.For("k", 1))
+					if err != nil || !held.Decision.Allowed {
+						t.Fatalf("got %v, want it admitted", err)
+					}
+					return held
+				}
+				left := func(want int64, when string) {
+					t.Helper()
+					time.Sleep(10 * time.Millisecond)
+					d, err := aside.Peek(t.Context(), mustRule(t, "r~shadow="+candidate).For("k", 1))
+					if err != nil || d.Remaining != want {
+						t.Errorf("%s, %d are left in the shadow, want %d (%v)", when, d.Remaining, want, err)
+					}
+				}
+				first, second, refused := reserve(), reserve(), reserve()
+				left(0, "after three takes")
+				cancel(t, refused)
+				left(0, "after the end of the one that the shadow refused")
+				cancel(t, second)
+				left(1, "after the end of the second")
+				cancel(t, reserve())
+				left(1, "after one that ended at once")
+				time.Sleep(3 * time.Hour)
+				takes(t, s, 2, rule, "k")
+				cancel(t, first)
+				if candidate == "token bucket 2/1h" {
+					left(1, "after the late end of the first, of a bucket")
+				} else {
+					left(0, "after the late end of the first")
+				}
+			})
+		})
+	}
+}
+
+func cancel(t *testing.T, r *weir.Reservation) {
+	t.Helper()
+	if err := r.Cancel(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
