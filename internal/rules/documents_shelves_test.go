@@ -26,18 +26,29 @@ func TestHowtoPagesAreShort(t *testing.T) {
 
 var testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z][A-Za-z0-9]+`)
 
-// namesTests are pages of docs/why that name tests.
-var namesTests = []string{"docs/why/performance.md", "docs/why/queues.md"}
+var (
+	hash   = regexp.MustCompile(`\b[0-9a-f]{7,12}\b`) // as git abbreviates it
+	digit  = regexp.MustCompile(`[0-9]`)
+	letter = regexp.MustCompile(`[a-f]`)
+)
 
-// Readers of the other pages want the promise. docs/develop/promises.md names its proof.
-func TestOnlyPromisesNameTheirProofs(t *testing.T) {
-	for _, page := range pages(t, "docs") {
-		if strings.HasPrefix(page, "docs/from/") || strings.HasPrefix(page, "docs/develop/") || slices.Contains(namesTests, page) {
+// Users want the promise. docs/develop/promises.md names its proof, and the reports of bench the commit of a figure.
+func TestPagesForUsersNameNoTestAndNoCommit(t *testing.T) {
+	for _, page := range append(pages(t, "docs"), "README.md") {
+		if strings.HasPrefix(page, "docs/develop/") {
 			continue
 		}
-		prose := goBlock.ReplaceAllString(readFile(t, page), "")
+		prose := fenced.ReplaceAllString(readFile(t, page), "")
 		for _, name := range testName.FindAllString(prose, -1) {
 			t.Errorf("%s names %s, which belongs in a row of docs/develop/promises.md", page, name)
+		}
+		if strings.HasPrefix(page, "docs/from/") {
+			continue // names versions of other limiters
+		}
+		for _, name := range hash.FindAllString(prose, -1) {
+			if digit.MatchString(name) && letter.MatchString(name) {
+				t.Errorf("%s names the commit %s, which belongs in a report of bench", page, name)
+			}
 		}
 	}
 }

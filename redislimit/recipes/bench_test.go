@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkRecord reports the server's CPU time for one Record, or one Take of the engine, and at the end its memory
-// for a subject, by the number of records of each subject in a window. docs/howto/redis-recipes.md shows a run.
+// for a subject, by the number of records of each subject in a window. docs/from/redis-recipes.md shows a run.
 func BenchmarkRecord(b *testing.B) {
 	for _, each := range []int{1, 64, 1024} {
 		for name, construct := range map[string]func(rueidis.Client) counter{

@@ -14,7 +14,7 @@
 //
 // Such a caller also counts the requests that it refuses, and a caller that calls Fetch first can be overtaken
 // between the two calls. The engine of package redislimit avoids both, because it decides where it counts;
-// docs/howto/redis-recipes.md compares them, and docs/from/redis-recipes.md shows how to replace recipes of one's own.
+// docs/from/redis-recipes.md compares them, and shows how to replace recipes of one's own.
 //
 // The time is the caller's. If the clocks of callers differ, their windows differ by as much.
 package recipes

@@ -132,7 +132,7 @@ func TestCountsLeaveTheWindowAsTheRecipeSays(t *testing.T) {
 	}
 }
 
-// This is what docs/howto/redis-recipes.md says about the boundary between windows: callers that record and continue while used <=
+// This is what docs/from/redis-recipes.md says about the boundary between windows: callers that record and continue while used <=
 // limit, at the end of one window and the start of the next.
 func TestOnlyTheLogHoldsTheLimitAroundABorder(t *testing.T) {
 	const limit = 100

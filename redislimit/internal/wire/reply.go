@@ -204,7 +204,7 @@ func (r *Reply) unreadable(keys []string) error {
 		return fault.Uncounted(fault.Damaged, fmt.Errorf("the value of key %q is of another type or another program: delete the key or use another prefix", key))
 	}
 	if format := first >> 4; format != stored.FormatVersion {
-		return fault.Uncounted(fault.Damaged, fmt.Errorf("the value of key %q has format %d, or another program has written it, and this version reads format %d: see docs/howto/upgrading.md", key, format, stored.FormatVersion))
+		return fault.Uncounted(fault.Damaged, fmt.Errorf("the value of key %q has format %d, or another program has written it, and this version reads format %d: see docs/howto/operate.md#upgrade", key, format, stored.FormatVersion))
 	}
 	return fault.Uncounted(fault.Damaged, fmt.Errorf("the value of key %q is damaged: delete the key", key))
 }

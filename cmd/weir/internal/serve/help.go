@@ -59,7 +59,7 @@ match: docs/reference/rules.md. Serve reads the files again when they change, an
 If they have errors, it logs those and keeps the rules in force.
 
 Sockets of systemd stand in for the addresses of the flags that they are named
-by, so a restart refuses no connection: docs/howto/systemd.md.
+by, so a restart refuses no connection: docs/howto/operate.md#under-systemd.
 
 Each flag can come from the environment instead: WEIR_MAX_KEYS stands for
 --max-keys. A variable has the values of a repeated flag on lines of their own.
