@@ -28,6 +28,7 @@ type call struct {
 	beside   []weir.Request // of shadows and candidates
 	asked    []weir.Call
 	results  []weir.Result
+	probe    [1]weir.Request
 	decision weir.Decision // on takes
 }
 

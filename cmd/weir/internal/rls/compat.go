@@ -1,6 +1,7 @@
 package rls
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -26,7 +28,12 @@ type counted struct {
 	hits   int64
 	before int64 // what remained before several hits
 	exempt bool  // the limit is unlimited
+	// instead is the limit of an override, or nil. Overrides change what is taken, and this records.
+	instead *weir.Rule
 }
+
+// refuses reports whether no hit is ever within the limit.
+func (m *counted) refuses() bool { return m.instead == nil && m.Limit.Refuses() }
 
 // readCompat lists what the descriptors ask of the engine.
 func (c *call) readCompat(s *Server) error {
@@ -53,6 +60,7 @@ func (c *call) readCompat(s *Server) error {
 		case l.Name != "" && slices.Contains(replaced, l.Name):
 			p.counted.Limit = nil
 		default:
+			p.counted.instead = c.instead(s, l.Rule.For(p.counted.Key, 1))
 			c.count(p, c.request.Descriptors[i].IsNegativeHits)
 		}
 	}
@@ -79,6 +87,23 @@ func (c *call) find(s *Server, p *part, d *envoy.RateLimitDescriptor) error {
 	return nil
 }
 
+// overrider is an engine that gives keys other limits than those of their rules.
+type overrider interface {
+	Requests(requests []weir.Request) []weir.Request
+}
+
+// instead returns the limit of an override of a key, or nil.
+func (c *call) instead(s *Server, asked weir.Request) *weir.Rule {
+	if s.overrider == nil {
+		return nil
+	}
+	c.probe[0] = asked
+	if q := s.overrider.Requests(c.probe[:])[0]; q.Rule != asked.Rule {
+		return q.Rule
+	}
+	return nil
+}
+
 // count lists the call of one descriptor.
 func (c *call) count(p *part, negative bool) {
 	l, cost := p.counted.Limit, p.counted.hits
@@ -94,10 +119,13 @@ func (c *call) count(p *part, negative bool) {
 		}
 	case !l.Atomic && !c.in.compat.AllOrNothing:
 		p.op = record
-	case l.Refuses():
+	case p.counted.refuses():
 		p.op, c.decision.Allowed = record, false // it keeps the others from taking
 	default:
 		p.op, requests = take, &c.takes
+	}
+	if p.op == record && p.counted.instead != nil {
+		rule = p.counted.instead
 	}
 	from := len(*requests)
 	*requests = append(*requests, rule.For(p.counted.Key, cost))
@@ -106,7 +134,7 @@ func (c *call) count(p *part, negative bool) {
 
 // over reports whether the limit is exceeded.
 func (p *part) over() bool {
-	return p.refused || p.counted.Limit.Refuses() && (p.op == record || p.op == take)
+	return p.refused || p.counted.refuses() && (p.op == record || p.op == take)
 }
 
 // used returns the count before the hits. Beyond the limit it is the limit.
@@ -126,7 +154,7 @@ func (p *part) used(limit int64, over bool) int64 {
 func (p *part) remains() int64 {
 	l, left := p.counted.Limit, p.decision.Remaining
 	switch {
-	case p.over() || l.Refuses():
+	case p.over() || p.counted.refuses():
 		return 0
 	case p.op == ask && l.Beyond != l.Rule:
 		left--
@@ -171,9 +199,13 @@ func (c *call) answerCompat(s *Server) *service.RateLimitResponse {
 // statusCompat writes the status of a descriptor with a limit, and counts it.
 func (c *call) statusCompat(s *Server, p *part, d *service.RateLimitResponse_DescriptorStatus, reset *durationpb.Duration, now int64) {
 	l, over := p.counted.Limit, p.over()
-	if l.Own {
+	switch {
+	case p.counted.instead != nil:
 		c.status(p, d, reset)
-	} else {
+		d.CurrentLimit = cmp.Or(newShown(p.counted.instead).of(p.decision.Limit), l.Shown)
+	case l.Own:
+		c.status(p, d, reset)
+	default:
 		period := int64(envoyproxy.Period(l.Shown.Unit) / time.Second)
 		reset.Seconds = period - now%period
 		d.CurrentLimit, d.DurationUntilReset, d.LimitRemaining = l.Shown, reset, clamped(p.remains())
@@ -194,7 +226,7 @@ func (p *part) tell(stats *envoyproxy.Counts, ratio float32, over bool) {
 		return
 	}
 	limit := int64(p.counted.Limit.Shown.GetRequestsPerUnit())
-	if p.counted.Limit.Own {
+	if p.counted.Limit.Own || p.counted.instead != nil {
 		limit = p.decision.Limit
 	}
 	stats.Count(hits, uint64(p.used(limit, over)), uint64(limit), ratio, over, p.counted.Limit.Shadow)

@@ -55,6 +55,7 @@ type Server struct {
 	Options
 	use       atomic.Pointer[inUse]
 	overrides overrides
+	overrider overrider    // of the engine, or nil
 	large     atomic.Int32 // calls in JSON above smallCall that are being read or decided
 }
 
@@ -77,6 +78,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{Options: o}
 	s.overrides.check = o.Engine.Check
+	s.overrider, _ = weir.Find[overrider](o.Engine)
 	s.Use(o.Config)
 	return s
 }
