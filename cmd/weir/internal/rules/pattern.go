@@ -203,17 +203,29 @@ func normalPath(parts []string) error {
 	}
 	if last == 0 {
 		if clean, _ := cleanPath(text); clean != text && clean != strings.TrimSuffix(text, "/") {
-			return fmt.Errorf("is no path in its normal form, want %s", shown(clean))
+			return fmt.Errorf("is no path in its normal form, want %s", wantPath(clean))
 		}
 	} else if whole := text + "/"; strings.Contains(text, "//") || strings.Contains(whole, "/./") || strings.Contains(whole, "/../") {
 		return errors.New("has a segment that is empty, . or .., which no normal path has")
 	} else if plain := lowerASCII(decodeOnce(text)); plain != text {
-		return fmt.Errorf("has an encoded character, and paths are decoded before; write %s", shown(plain))
+		return fmt.Errorf("has an encoded character, and paths are decoded before; write %s", wantPath(plain))
 	}
 	if !strings.HasSuffix(parts[last], "/") && (last == 0 || parts[last] != "") {
 		parts[last] += "/"
 	}
 	return nil
+}
+
+// wantPath names the pattern to write in place of one in no normal form, of which text is the normal form.
+func wantPath(text string) string {
+	plain := text
+	for decodeOnce(plain) != plain {
+		plain = lowerASCII(decodeOnce(plain))
+	}
+	if plain == text {
+		return shown(text)
+	}
+	return fmt.Sprintf("%s, or for paths that are encoded twice uri: %s", shown(plain), shown(text))
 }
 
 // trap says why a pattern hardly fits what it was written for, if that is so.

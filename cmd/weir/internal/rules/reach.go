@@ -26,6 +26,7 @@ func (l *loader) warn() {
 			continue
 		}
 		d.warnOfDoors()
+		d.warnOfIdle()
 		if slices.ContainsFunc(d.match, hasExpression) {
 			continue // no search makes a text that fits one
 		}

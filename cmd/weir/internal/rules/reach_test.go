@@ -36,6 +36,17 @@ func TestRulesThatDecideNothingAreNamed(t *testing.T) {
 		{"- {name: r, match: {uri: '/a?b=*'}, limit: 5/m}", `match: uri: has a query, and uri has none`},
 		{"- {name: r, match: {uri: '/a%20b'}, limit: 5/m}", `match: uri: has an encoded character, and uri is decoded: only paths that are encoded twice fit; write "/a b"`},
 		{"- {name: r, match: {uri: ['~[?]', /100%]}, limit: 5/m}", ""},
+		{"- {name: r, match: {path: '/a/*'}, except: {path: [/a/b, '/b*']}, limit: 5/m}", `weir.yaml:3:58: rule "r": except: path: excepts nothing: no path fits both it and match`},
+		{"- {name: r, match: {client: 10.0.0.0/8}, except: {client: [192.0.2.1, 10.1.0.0/16]}, limit: 5/m}", `excepts nothing: no client fits both it and match`},
+		{"- {name: r, match: {domain: shop}, except: {path: /a}, limit: 5/m}", `excepts nothing: match has "domain", and neither gateways nor Envoy send that beside "path"`},
+		{"- {name: r, match: {path: /a}, except: {client: 192.0.2.1, user: a}, limit: 5/m}", ""},
+		{"- {name: r, match: any, limit: 5/m, cost: 6}", `cost: is above 5, the largest cost that token bucket 5/m admits, so that limit refuses every request`},
+		{"- {name: r, match: any, key: client, limit: 50/m, cost: 6, keys: {192.0.2.1: deny all, 192.0.2.2: 5/m}}", `cost: is above 5, the largest cost that token bucket 5/m admits`},
+		{"- {name: r, match: any, limit: 5/m, cost: 0}", `cost: counts nothing, so the rule refuses no request`},
+		{"- {name: r, match: any, limit: 5/m, cost: {from: header.k, default: 0}}", ""},
+		{"- {name: r, match: any, limit: unlimited, message: Slow down.}", `message: has no effect, because the rule refuses no request: its limit is unlimited`},
+		{"- {name: r, match: any, key: client, limit: unlimited, message: Slow down., keys: {192.0.2.1: 5/m}}", ""},
+		{"- {name: r, match: any, limit: unlimited, candidate: 5/m}", ""},
 		{manyRules(MaxMatches + 1), "more than 16 rules with limits match its requests, and those are refused"},
 		{manyRules(MaxMatches), ""},
 	} {
@@ -68,9 +79,10 @@ func TestTheSearchForRequestsIsBounded(t *testing.T) {
 
 // scene is a random file, with the line of each part that should decide requests.
 type scene struct {
-	text  string
-	lines int
-	rules []*sceneRule
+	text       string
+	lines      int
+	rules      []*sceneRule
+	exceptions map[int]map[string][]string // the patterns of each line of an except, by their attribute
 }
 
 type sceneRule struct {
@@ -99,7 +111,7 @@ func (s *scene) line(format string, values ...any) int {
 
 // drawScene draws rules of all kinds. Most of them have attributes of one door.
 func drawScene(random *rand.Rand) *scene {
-	s := &scene{}
+	s := &scene{exceptions: map[int]map[string][]string{}}
 	s.line("attributes: [user]")
 	s.line("rules:")
 	for i := range 1 + random.IntN(12) {
@@ -123,10 +135,13 @@ func (s *scene) draw(random *rand.Rand, i int) {
 			if all[a] != nil {
 				continue
 			}
+			at := s.line("      %s:", a)
 			for range 1 + random.IntN(2) {
-				all[a] = append(all[a], one(scenePatterns[a]))
+				p := one(scenePatterns[a])
+				all[a] = append(all[a], p)
+				s.exceptions[s.line("        - '%s'", p)] = map[string][]string{a: {p}}
 			}
-			s.line("      %s: ['%s']", a, strings.Join(all[a], "', '"))
+			s.exceptions[at] = map[string][]string{a: all[a]}
 		}
 		return all
 	}
@@ -178,21 +193,26 @@ func (s *scene) draw(random *rand.Rand, i int) {
 
 // fits is the model of what a rule matches.
 func (r *sceneRule) fits(request Attributes) bool {
-	fits := func(a string, patterns []string) bool {
-		value, present := request[a]
-		return present && slices.ContainsFunc(patterns, func(p string) bool { return slowFits(a, p, value) })
-	}
 	for a, patterns := range r.match {
-		if !fits(a, patterns) {
+		if !fitsOne(request, a, patterns) {
 			return false
 		}
 	}
-	for a, patterns := range r.except {
-		if fits(a, patterns) {
-			return false
+	return !fitsAny(request, r.except)
+}
+
+func fitsAny(request Attributes, conditions map[string][]string) bool {
+	for a, patterns := range conditions {
+		if fitsOne(request, a, patterns) {
+			return true
 		}
 	}
-	return true
+	return false
+}
+
+func fitsOne(request Attributes, a string, patterns []string) bool {
+	value, present := request[a]
+	return present && slices.ContainsFunc(patterns, func(p string) bool { return slowFits(a, p, value) })
 }
 
 // decided returns the lines of the parts that decide a request.
@@ -228,10 +248,12 @@ func FuzzPartsWithoutAWarningDecideARequest(f *testing.F) {
 		s := drawScene(random)
 		config := parsed(t, s.text)
 		warned := map[int]bool{}
-		mixed := map[string]bool{}
+		mixed, idle := map[string]bool{}, map[int]string{}
 		for _, w := range config.Warnings {
 			if strings.Contains(w.Text, "was found that") {
 				warned[w.Line] = true
+			} else if strings.Contains(w.Text, "excepts nothing") {
+				idle[w.Line] = w.Where
 			} else if !strings.Contains(w.Text, "only Envoy sends") {
 				t.Errorf("seed %d: %s\n%s", seed, w, s.text)
 			}
@@ -243,6 +265,12 @@ func FuzzPartsWithoutAWarningDecideARequest(f *testing.F) {
 			for _, a := range sceneDoors[door] {
 				if random.IntN(5) > 0 {
 					request[a] = sceneValues[a][random.IntN(len(sceneValues[a]))]
+				}
+			}
+			for line, where := range idle {
+				r := s.rules[slices.IndexFunc(s.rules, func(r *sceneRule) bool { return strings.HasPrefix(where, fmt.Sprintf("rule %q", r.name)) })]
+				if without := (&sceneRule{match: r.match}); without.fits(request) && fitsAny(request, s.exceptions[line]) {
+					t.Fatalf("seed %d: a warning of line %d, which excepts %v\n%s\n%s", seed, line, request, config.Warnings, s.text)
 				}
 			}
 			for _, line := range s.decided(config, request) {

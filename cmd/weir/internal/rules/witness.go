@@ -12,24 +12,36 @@ import (
 // readBy returns an attribute of gateways and one of Envoy that the rule needs, or "". The names that files declare are those
 // of callers of /v1/take.
 func (c *Config) readBy(r *Rule) (ofHTTP, ofEnvoy string) {
-	slots := append(slices.Clone(r.key), r.planBy, r.costFrom)
+	return c.doorsOf(append(r.matchSlots(), append(slices.Clone(r.key), r.planBy, r.costFrom)...))
+}
+
+func (r *Rule) matchSlots() (slots []int) {
 	for _, condition := range r.match {
 		slots = append(slots, condition.slot)
 	}
+	return slots
+}
+
+// doorsOf returns an attribute of gateways and one of Envoy among those in slots, or "".
+func (c *Config) doorsOf(slots []int) (ofHTTP, ofEnvoy string) {
 	for _, slot := range slots {
 		if slot < 0 {
 			continue
 		}
-		name := c.mentions[slot].name
-		_, known := knownAttributes[name]
-		switch {
+		switch name := c.mentions[slot].name; {
 		case isOfEnvoy(name):
 			ofEnvoy = name
-		case known || strings.HasPrefix(name, headerPrefix):
+		case isOfDoor(name):
 			ofHTTP = name
 		}
 	}
 	return ofHTTP, ofEnvoy
+}
+
+// isOfDoor reports whether gateways or Envoy send an attribute. Callers of /v1/take send those that files declare.
+func isOfDoor(name string) bool {
+	_, known := knownAttributes[name]
+	return known || strings.HasPrefix(name, headerPrefix) || isOfEnvoy(name)
 }
 
 func isOfEnvoy(name string) bool {
