@@ -14,7 +14,8 @@ type Description struct {
 	// Capacity is the largest cost that a fresh key admits: 0 of a DenyAll, and MaxCount of an Unlimited and of limits
 	// that Owe.
 	Capacity int64
-	// Rate is the rate in the long run. It is the zero Rate of a limit without a rate.
+	// Rate is the rate in the long run. It is the zero Rate of a limit without a rate, and of a Quota: its windows differ in
+	// length.
 	Rate Rate
 	// Burst is the number of units that go ahead at once after a pause.
 	Burst int64
@@ -22,7 +23,8 @@ type Description struct {
 	// stretch is not part of it. It is 0 without a Rate.
 	Worst int64
 	// Window is the longest time in which the capacity comes back. Reset is the longest time until a key is like a new
-	// one, if no unit was recorded beyond the capacity. They are 0 of a limit that Owes, or without a Rate.
+	// one, if no unit was recorded beyond the capacity. They are 0 of a limit that Owes, or without a Rate, except that a
+	// Quota has a Reset.
 	Window, Reset time.Duration
 	// Gap is the least time between two admitted requests, or 0.
 	Gap time.Duration

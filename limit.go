@@ -12,7 +12,7 @@ import (
 )
 
 // Limit is one of this package's limits: TokenBucket, LeakyBucket, FixedWindow, SlidingWindow, SlidingLog, RateGate,
-// Cycle, Concurrency, Unlimited or DenyAll, and in process Bursty, WarmUp or NginxLimitReq. It is a
+// Cycle, Quota, Concurrency, Unlimited or DenyAll, and in process Bursty, WarmUp or NginxLimitReq. It is a
 // plain value. String and MarshalText print it in the form that ParseLimit reads.
 //
 // The set is closed. Code that acts on any limit asks [Describe], not the type.

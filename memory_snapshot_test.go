@@ -38,6 +38,8 @@ var everyLimit = []weir.Limit{
 	weir.RateGate{Rate: weir.Per(4, 2*time.Second)},
 	weir.Cycle{Rate: weir.PerSecond(6), Origin: 123 * time.Millisecond},
 	weir.Cycle{Rate: weir.PerDay(9)},
+	weir.Quota{Count: 9, Unit: weir.Day, Zone: "Asia/Tokyo"},
+	weir.Quota{Count: 7, Unit: weir.Week, Zone: "America/New_York", Day: 3, At: 90 * time.Minute},
 	weir.Unlimited{},
 	weir.DenyAll{},
 	weir.Concurrency{Slots: 5, Lease: 3 * time.Second},
@@ -185,7 +187,7 @@ func TestIdleKeysAreNotSavedNorLoaded(t *testing.T) {
 		}
 	}
 	busy := saved(t, m)
-	now += int64(48 * time.Hour)
+	now += int64(20 * 24 * time.Hour) // a quota is kept for longer than its week
 	if got := len(saved(t, m)); got != fresh {
 		t.Errorf("the snapshot of idle keys has %d bytes, that of none %d, that of busy ones %d", got, fresh, len(busy))
 	}
@@ -211,7 +213,7 @@ func TestLoadedStatesOfUnusedRulesAreEvicted(t *testing.T) {
 		if got := len(saved(t, m)); got != len(file) {
 			t.Errorf("%s: %d bytes after a load, want %d", limit, got, len(file))
 		}
-		now += int64(48 * time.Hour)
+		now += int64(20 * 24 * time.Hour) // a quota is kept for longer than its week
 		fresh := len(saved(t, weir.NewMemory(weir.MemoryOptions{Clock: clock})))
 		if got := len(saved(t, m)); got != fresh {
 			t.Errorf("%s: %d bytes once all is idle, want %d", limit, got, fresh)

@@ -118,10 +118,19 @@ func (s *scanner) rate() (Rate, error) {
 	}
 	d, ok := duration.ParsePeriod(period)
 	if !ok {
-		return Rate{}, s.unexpected(want)
+		return Rate{}, s.unexpected(wantsRate(count, period, want))
 	}
 	s.Next()
 	return Rate{Count: n, Period: d}, nil
+}
+
+// wantsRate returns what to write instead of a period that is a unit of a Quota alone.
+func wantsRate(count, period, want string) string {
+	days := map[CalendarUnit]string{Month: "30", Quarter: "90", Year: "365"}[unitNamed(period)]
+	if days == "" {
+		return want
+	}
+	return fmt.Sprintf("a rate such as %s/%sd, any %s days", count, days, days)
 }
 
 // revivedRate returns the rate of a limit whose window is its period.

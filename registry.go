@@ -12,7 +12,7 @@ import (
 // entry, and a line here.
 var kinds = []*kind{
 	&tokenBucketKind, &leakyBucketKind, &fixedWindowKind, &slidingWindowKind, &slidingLogKind, &rateGateKind,
-	&cycleKind, &concurrencyKind, &unlimitedKind, &denyAllKind, &burstyKind, &warmUpKind, &nginxKind,
+	&cycleKind, &quotaKind, &concurrencyKind, &unlimitedKind, &denyAllKind, &burstyKind, &warmUpKind, &nginxKind,
 }
 
 // limitOf returns a limit with the identity and capacity from a snapshot. A limit without states has the capacity of its

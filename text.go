@@ -20,6 +20,7 @@ import (
 //	rate gate 2/s
 //	cycle 50/500ms origin 250ms
 //	cycle 50/500ms from first use
+//	quota 1000000/month from day 15 at 06:00 in Europe/Paris
 //	concurrency 20 lease 30s
 //	unlimited
 //	deny all

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata" // as in all tests of this package
 
 	"github.com/weirflow/weir"
 )
@@ -34,6 +35,13 @@ func TestLimitTextParsesAndPrintsBack(t *testing.T) {
 		{"sliding log 5/10s gap 1500us", "sliding log 5/10s gap 1.5ms", weir.SlidingLog{Rate: weir.Per(5, 10*time.Second), Gap: 1500 * time.Microsecond}},
 		{"rate gate 2/s", "", weir.RateGate{Rate: weir.PerSecond(2)}},
 		{"cycle 50/500ms", "", weir.Cycle{Rate: weir.Per(50, 500*time.Millisecond)}},
+		{"quota 1000000/month", "", weir.Quota{Count: 1000000, Unit: weir.Month}},
+		{"quota 500/day in Europe/Paris", "", weir.Quota{Count: 500, Unit: weir.Day, Zone: "Europe/Paris"}},
+		{"quota 2000/week from tuesday at 06:00 in America/New_York", "", weir.Quota{Count: 2000, Unit: weir.Week, Day: 2, At: 6 * time.Hour, Zone: "America/New_York"}},
+		{"quota 50000/month from day 15", "", weir.Quota{Count: 50000, Unit: weir.Month, Day: 15}},
+		{"quota 9/quarter from day 31 at 23:59", "", weir.Quota{Count: 9, Unit: weir.Quarter, Day: 31, At: 23*time.Hour + 59*time.Minute}},
+		{"quota 10000/year from march 1", "", weir.Quota{Count: 10000, Unit: weir.Year, Month: time.March, Day: 1}},
+		{"quota 1/year from february 29", "", weir.Quota{Count: 1, Unit: weir.Year, Month: time.February, Day: 29}},
 		{"concurrency 20 lease 30s", "", weir.Concurrency{Slots: 20, Lease: 30 * time.Second}},
 		{"bursty 5/s over 1s", "", weir.Bursty{Rate: weir.PerSecond(5), Over: time.Second}},
 		{"warm up 5/s over 4s cold 3", "", weir.WarmUp{Rate: weir.PerSecond(5), Over: 4 * time.Second, Cold: 3}},
@@ -69,7 +77,7 @@ func TestLimitTextParsesAndPrintsBack(t *testing.T) {
 
 // These words may begin a limit.
 const (
-	inRules = "a rate such as 10/s or a limit (token bucket, leaky bucket, fixed window, sliding window, sliding log, rate gate, cycle, concurrency, unlimited, deny all"
+	inRules = "a rate such as 10/s or a limit (token bucket, leaky bucket, fixed window, sliding window, sliding log, rate gate, cycle, quota, concurrency, unlimited, deny all"
 	ofRule  = inRules + ")" // rules refuse the other two
 	aLimit  = inRules + ", bursty, warm up, nginx limit_req)"
 )
@@ -117,6 +125,24 @@ var badLimits = []struct{ text, want string }{
 	{"fixed window 1/8796h30m", `weir: fixed window 1/8796h30m: period 366 days 12h30m is not within 1ns and 366 days`},
 	{"sliding log 1/2d gap 49h", `weir: sliding log 1/2d gap 49h: gap 2 days 1h is not within 0s and the period`},
 	{"sliding log 1/12h gap 1d", `weir: sliding log 1/12h gap 1d: gap 1 day is not within 0s and the period`},
+	{"100/month", `weir: "100/month": unexpected "100/month" at byte 1, want a rate such as 100/30d, any 30 days; did you mean "quota 100/month"?`},
+	{"fixed window 9/year in Asia/Tokyo", `weir: "fixed window 9/year in Asia/Tokyo": unexpected "9/year" at byte 14, want a rate such as 9/365d, any 365 days; did you mean "quota 9/year in Asia/Tokyo"?`},
+	{"500 calls a day in Asia/Tokyo", `weir: "500 calls a day in Asia/Tokyo": unexpected "500" at byte 1, want a rate such as 10/s or a limit; did you mean "quota 500/day in Asia/Tokyo"?`},
+	{"quota", `weir: "quota" ends where a count a day, week, month, quarter or year, such as 1000/month should follow`},
+	{"quota 5/d", `weir: "quota 5/d": unexpected "5/d" at byte 7, want a count a day, week, month, quarter or year, such as 1000/month`},
+	{"quota 5/day from monday", `weir: "quota 5/day from monday": unexpected "from" at byte 13, want "at", "in", "and" or the end`},
+	{"quota 5/week from day 3", `weir: "quota 5/week from day 3": unexpected "day" at byte 19, want a weekday such as monday`},
+	{"quota 5/month from monday", `weir: "quota 5/month from monday": unexpected "monday" at byte 20, want a day such as day 15`},
+	{"quota 5/month from day 32", `weir: "quota 5/month from day 32": unexpected "32" at byte 24, want the number of a day, from 1 to 31`},
+	{"quota 5/year from day 3", `weir: "quota 5/year from day 3": unexpected "day" at byte 19, want a month and a day, such as march 1`},
+	{"quota 5/day at 6:00", `weir: "quota 5/day at 6:00": unexpected "6:00" at byte 16, want a time of day such as 06:00`},
+	{"quota 5/day at 24:00", `weir: "quota 5/day at 24:00": unexpected "24:00" at byte 16, want a time of day such as 06:00`},
+	{"quota 5/day in", `weir: "quota 5/day in" ends where a zone such as Europe/Paris should follow`},
+	{"quota 5/day in UTC at 06:00", `weir: "quota 5/day in UTC at 06:00": unexpected "at" at byte 20, want "and" or the end`},
+	{"quota 0/day", `weir: quota 0/day: count 0 is not within 1 and 9007199254740992`},
+	{"quota 1/year from april 31", `weir: quota 1/year from april 31: day 31 is not within 1 and 30`},
+	{"quota 1/day in Europe/Pariz", `weir: quota 1/day in Europe/Pariz: zone "Europe/Pariz" is not a zone that this program knows; a program without zone data needs import _ "time/tzdata"`},
+	{"quota 1/day in Local", `weir: quota 1/day in Local: zone "Local" is not the IANA name of a place, such as Europe/Paris`},
 	{"60", `weir: "60": unexpected "60" at byte 1, want a rate such as 10/s or a limit; did you mean "60/s"?`},
 	{"60/", `weir: "60/": unexpected "60/" at byte 1, want a rate such as 10/s, 5/10s or 1/1h30m`},
 	{"60/fortnight", `weir: "60/fortnight": unexpected "60/fortnight" at byte 1, want a rate such as 10/s, 5/10s or 1/1h30m`},

@@ -102,11 +102,14 @@ func (f Functions) Room(s State, now int64) int64 { return f.algorithm.Room(s.st
 // GapLeft returns the rest of the gap that the limit keeps between requests, or 0.
 func (f Functions) GapLeft(s State, now int64) int64 { return f.algorithm.GapLeft(s.state, now) }
 
-// ResetAfter returns the time until the state answers like a fresh one. An engine may then evict it, unless its clock
-// can run backwards.
+// ResetAfter returns the time until the state answers like a fresh one.
 func (f Functions) ResetAfter(s State, now int64) int64 {
 	return f.algorithm.Wait(s.state, now, f.algorithm.Capacity())
 }
+
+// Keep returns the time until the state answers like a fresh one under every limit that reads it, which is at least
+// ResetAfter. An engine may then evict it, unless its clock can run backwards. A Quota keeps a state for other zones.
+func (f Functions) Keep(s State, now int64) int64 { return algorithm.Keep(f.algorithm, s.state, now) }
 
 // Delay returns how long the last cost taken must be held back. It is 0 unless the limit Delays.
 func (f Functions) Delay(s State, now int64) int64 {
@@ -149,6 +152,7 @@ func (f Functions) CountsDenied() bool { return f.algorithm.CountsDenied() }
 //   - FixedWindow: the number of the window since the Unix epoch, and its units
 //   - SlidingWindow: also the units of the window before
 //   - Cycle: the number of the cycle, and the units of it and of later ones
+//   - Quota: the Unix second of the last admission, and the units of its window
 //   - all others: as many numbers as their entries need
 func (f Functions) AppendNumbers(to []int64, s State) []int64 {
 	return f.algorithm.(algorithm.Saver).AppendState(to, s.state)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	_ "time/tzdata"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
@@ -16,7 +17,7 @@ import (
 var savedLimits = []string{
 	"3/s", "token bucket 7/11s burst 100", "token bucket 1/1ns burst 9007199254740992", "token bucket 9007199254740992/366d burst 9", "token bucket 1/366d burst 9007199254740992",
 	"leaky bucket 5/s queue 10", "fixed window 10/m", "fixed window 1/1ns", "sliding window 10/m", "sliding log 5/10s gap 1s",
-	"sliding log 5/10s count denied", "rate gate 5/10s", "cycle 5/500ms origin 3ms", "cycle 1/1ns", "concurrency 5 lease 10s", "concurrency 5", "unlimited", "deny all",
+	"sliding log 5/10s count denied", "rate gate 5/10s", "cycle 5/500ms origin 3ms", "cycle 1/1ns", "quota 9/day in Europe/Paris", "concurrency 5 lease 10s", "concurrency 5", "unlimited", "deny all",
 }
 
 var extremes = []int64{

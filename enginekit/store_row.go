@@ -189,7 +189,7 @@ func (p *Part) store(r *row, now int64, reset bool) {
 	s := saved{name: stateName(p)}
 	if !reset {
 		s.numbers = p.AppendNumbers([]int64{}, p.State)
-		s.ends = algorithm.AddSaturating(now, p.ResetAfter(p.State, now))
+		s.ends = algorithm.AddSaturating(now, p.Keep(p.State, now))
 		if algorithm.Converts(p.algorithm) {
 			s.ends = max(s.ends, p.State.state.Promised)
 		}

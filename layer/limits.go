@@ -30,6 +30,7 @@ type limit struct {
 	count         int64 // units in each period
 	period, phase time.Duration
 	capacity      int64
+	quota         weir.Limit // if its windows are of the calendar, which have no period
 }
 
 // limitOf returns what the layers know of a limit, and the limit of one of several processes that share it.
@@ -60,6 +61,10 @@ func limitOf(l weir.Limit, peers int64) (known limit, shared weir.Limit) {
 	case weir.Cycle:
 		known = rated(window, &l.Rate, l.Rate.Count)
 		known.phase = l.Origin % l.Rate.Period
+		return known, l
+	case weir.Quota:
+		known = limit{kind: window, count: l.Count, period: math.MaxInt64, capacity: l.Count, quota: l}
+		l.Count = part(l.Count)
 		return known, l
 	case weir.SlidingLog:
 		known = rated(log, &l.Rate, l.Rate.Count)
@@ -175,8 +180,12 @@ func (f *facts) outstanding(n int64, age time.Duration, sameWindow bool) int64 {
 	return max(n, 0)
 }
 
-// index returns the number of the window at an instant.
+// index returns the number of the window at an instant, or of a quota the second of its start.
 func (l *limit) index(now time.Time) int64 {
+	if l.quota != nil {
+		start, _, _ := weir.CalendarWindow(l.quota, now)
+		return start.Unix()
+	}
 	at := now.UnixNano() - int64(l.phase)
 	index := at / int64(l.period)
 	if at%int64(l.period) < 0 {

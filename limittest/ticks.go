@@ -13,7 +13,7 @@ import (
 
 // RunTicks is [Run] for an engine that measures time in ticks and stores numbers up to most ticks. It checks that a
 // retry one tick early is refused. It plays vectors in ticks: it reduces the start of a scenario modulo the least
-// common multiple of the periods, and reads each nanosecond as one tick. It logs and skips a scenario that does not
+// common multiple of the periods, and reads each nanosecond as one tick, except for windows of the calendar. It logs and skips a scenario that does not
 // fit, or whose limits the engine refuses with a *weir.LimitError.
 func RunTicks(t *testing.T, tick time.Duration, most int64, newEngine func(clock func() int64) weir.Engine) {
 	t.Run("Vectors", func(t *testing.T) {
@@ -45,6 +45,10 @@ type ticked struct {
 }
 
 func newTicked(t *testing.T, s vectors.Scenario, tick time.Duration, most int64, newEngine func(clock func() int64) weir.Engine) (vectors.Subject, error) {
+	if s.OfCalendar() {
+		k := &floored{&engineSubject{f: newFixture(t, newEngine)}, int64(tick)}
+		return k, k.ChangeTo(s.Params)
+	}
 	scaled, _ := s.InTicks(tick, most)
 	k := &ticked{&engineSubject{f: newFixture(t, newEngine)}, s.T0 - scaled.T0/int64(tick), int64(tick)}
 	for _, params := range slices.Backward(s.AllParams()) { // a scenario that is refused is not played in part
@@ -53,6 +57,22 @@ func newTicked(t *testing.T, s vectors.Scenario, tick time.Duration, most int64,
 		}
 	}
 	return k, nil
+}
+
+// floored asks in nanoseconds, which the engine rounds down to ticks. It then measures durations from an earlier instant.
+type floored struct {
+	*engineSubject
+	tick int64
+}
+
+func (k *floored) Answer(now int64, op vectors.Op) vectors.Answer {
+	a := k.engineSubject.Answer(now, op)
+	for _, d := range []*int64{&a.RetryAfter, &a.ResetAfter} {
+		if *d > 0 && *d < math.MaxInt64 {
+			*d -= now % k.tick
+		}
+	}
+	return a
 }
 
 // ChangeTo changes to limits in nanoseconds of the vectors.

@@ -41,7 +41,21 @@ func Idle(a Algorithm, s State, now int64) bool {
 	if Converts(a) && s.Promised > now {
 		return false
 	}
-	return a.Wait(s, now, a.Capacity()) == 0
+	return Keep(a, s, now) == 0
+}
+
+// keeper is an Algorithm whose states count for other limits after they are idle for itself.
+type keeper interface {
+	// Keep returns the time until s is idle for all limits that read it.
+	Keep(s State, now int64) int64
+}
+
+// Keep returns the time until s answers like a fresh state under every limit that reads it. Then it may be evicted.
+func Keep(a Algorithm, s State, now int64) int64 {
+	if k, ok := a.(keeper); ok {
+		return k.Keep(s, now)
+	}
+	return a.Wait(s, now, a.Capacity())
 }
 
 // Spare reports whether s may be evicted where keys have no room: its owner is admitted no more than before, but

@@ -6,8 +6,10 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/calendar"
 )
 
 // TestSavedStatesAnswerAsIfNeverSaved compares with the model while it saves and restores the state before every
@@ -60,6 +62,7 @@ func TestNumbersOfNoStateAreRefused(t *testing.T) {
 		"a window beyond all time":      {algorithm.NewFixedWindow(1, second), []int64{math.MaxInt64/second + 1, 0}},
 		"a cycle before all time":       {algorithm.NewCycle(1, second, 0), []int64{math.MinInt64/second - 2, 1}},
 		"a new window with units":       {algorithm.NewSlidingWindow(1, second), []int64{math.MinInt64, 0, 1}},
+		"a quota of less than no units": {algorithm.NewQuota(1, second, calendar.Calendar{Unit: calendar.Day, Zone: time.UTC}), []int64{0, -1}},
 		"less than no units":            {window, []int64{0, -1}},
 		"a window with one before":      {window, []int64{0, 1, 1}},
 		"too many units":                {algorithm.NewSlidingWindow(1, 1), []int64{0, 0, math.MaxInt64}},

@@ -33,6 +33,9 @@ func SameState(a, b Algorithm) bool {
 	case *Cycle:
 		y, ok := b.(*Cycle)
 		return ok && x.period == y.period && x.origin == y.origin
+	case *Quota:
+		y, ok := b.(*Quota)
+		return ok && x.calendar.Unit == y.calendar.Unit
 	case *TokenBucket:
 		return is[*TokenBucket](b)
 	case *LeakyBucket:

@@ -87,6 +87,7 @@ type WordDecider struct {
 	window  *FixedWindow // also of a cycle
 	Bucket  *TokenBucket // of either kind. A caller may ask DecideWord of this and the next first, with one call less
 	Sliding *SlidingWindow
+	quota   *Quota
 }
 
 // NewWordDecider returns that of a limit.
@@ -103,6 +104,8 @@ func NewWordDecider(limit Worder) WordDecider {
 		d.window = &l.window
 	case *SlidingWindow:
 		d.Sliding = l
+	case *Quota:
+		d.quota = l
 	}
 	return d
 }
@@ -122,6 +125,8 @@ func (d *WordDecider) Decide(word uint64, base, now, n int64, a *Answer) (next u
 		next, allowed, ok = d.window.decideWord(word, base, now, n, a)
 	case d.Sliding != nil:
 		next, allowed, ok = d.Sliding.DecideWord(word, base, now, n, a)
+	case d.quota != nil:
+		next, allowed, ok = d.quota.decideWord(word, base, now, n, a)
 	}
 	if ok {
 		return next, allowed, true

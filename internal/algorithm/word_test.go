@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/weirflow/weir/internal/calendar"
 )
 
 // worder is a limit and the longest time between two calls to it.
@@ -26,6 +28,8 @@ func worders() []worder {
 		{NewCycle(100, 60*second, 0), 3 * second}, {NewCycle(1<<40, second, second/3), 3 * second}, {NewCycle(5, second, 7), second / 2},
 		{NewCycle(7, 7, 3), 5}, {NewCycle(1, year, year-1), year / 20},
 		{NewSlidingWindow(1000, 3600*second), 3 * second}, {NewSlidingWindow(60_000, second), 3 * second}, {NewSlidingWindow(5, second), second / 2},
+		{NewQuota(100, second, calendar.Calendar{Unit: calendar.Day, Zone: zoneNamed("Europe/Paris"), Month: 1, Day: 1}), 3 * 3600 * second},
+		{NewQuota(1<<40, second, calendar.Calendar{Unit: calendar.Month, Zone: zoneNamed("UTC"), Month: 1, Day: 31}), 3 * 86400 * second},
 		{NewSlidingWindow(1, second), second}, {NewSlidingWindow(1<<29, year), year / 20}, {NewSlidingWindow(7, 7), 5}, {NewSlidingWindow(3, 1), 3},
 	}
 }

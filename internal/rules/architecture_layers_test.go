@@ -10,7 +10,8 @@ type layer struct {
 
 // layers go from the inside out. Tests may import any package of ours and of the standard library.
 var layers = []layer{
-	{name: "functions", packages: []string{"internal/algorithm"}}, // and of the standard library only what pure lists
+	{name: "calendar", packages: []string{"internal/calendar"}},
+	{name: "functions", packages: []string{"internal/algorithm"}, mayUse: []string{"calendar"}}, // and of the standard library only what pure lists
 	{
 		name:     "proofs",
 		packages: []string{"limittest", "httplimit/httplimittest", "sqllimit/drivertest", "deploy/deploytest", "internal/*test", "internal/testprocess", "internal/vectors"},
@@ -19,7 +20,7 @@ var layers = []layer{
 	},
 	{name: "workshop", packages: []string{"internal/rules", "internal/release", "internal/house"}, standard: []string{"flag", "os", "os/"}},
 	{name: "core", packages: []string{"internal/*"}, mayUse: []string{"core", "functions"}, standard: []string{"log/slog"}},
-	{name: "root", packages: []string{"."}, mayUse: []string{"core", "functions"}, standard: []string{"log/slog", "math/rand/v2"}},
+	{name: "root", packages: []string{"."}, mayUse: []string{"core", "functions", "calendar"}, standard: []string{"log/slog", "math/rand/v2"}},
 	{name: "engine kit", packages: []string{"enginekit"}, mayUse: []string{"root", "core", "functions"}, standard: []string{"math/rand/v2"}},
 	{
 		name:     "kit",
@@ -118,4 +119,5 @@ var guarded = map[string]string{
 }
 
 // pure is what the functions may import, so that no clock, lock, context, logger or I/O comes in.
-var pure = []string{"cmp", "math", "math/bits", "slices", "sort"}
+// An atomic pointer remembers the window that a quota computed last.
+var pure = []string{"cmp", "math", "math/bits", "slices", "sort", "sync/atomic"}

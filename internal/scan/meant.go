@@ -39,6 +39,9 @@ func Meant(text string, reads func(string) bool) string {
 	if len(text) > longest {
 		return ""
 	}
+	if guess := meantQuota(text); guess != "" && reads(guess) {
+		return guess
+	}
 	guess := joined(rewritten(text))
 	for _, end := range ends {
 		if guess != "" && reads(guess+end) {

@@ -3,9 +3,12 @@ package vectors_test
 import (
 	"errors"
 	"testing"
+	"time"
+	_ "time/tzdata"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/calendar"
 	"github.com/weirflow/weir/internal/vectors"
 )
 
@@ -57,6 +60,11 @@ func compile(limit weir.Limit) (algorithm.Algorithm, error) {
 		return algorithm.NewRateGate(l.Rate.Count, int64(l.Rate.Period)), nil
 	case weir.Cycle:
 		return algorithm.NewCycle(l.Rate.Count, int64(l.Rate.Period), int64(l.Origin)), nil
+	}
+	if q, ok := limit.(weir.Quota); ok {
+		zone, err := calendar.Zone(q.Zone)
+		windows := calendar.Calendar{Unit: calendar.Unit(q.Unit), Zone: zone, Month: max(int(q.Month), 1), Day: max(q.Day, 1), At: int64(q.At / time.Second)}
+		return algorithm.NewQuota(q.Count, int64(time.Second), windows), err
 	}
 	return nil, errors.New("no algorithm for " + limit.String())
 }

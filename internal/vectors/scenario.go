@@ -31,6 +31,11 @@ type Params struct {
 	Penalise bool     `json:"penalise"`
 	MinGap   int64    `json:"min_gap"`
 	Origin   int64    `json:"origin"`
+	Unit     string   `json:"unit"`
+	Zone     string   `json:"zone"`
+	Month    int      `json:"month"`
+	Day      int      `json:"day"`
+	At       int64    `json:"at"` // seconds
 	Limits   []Params `json:"limits"`
 }
 
@@ -125,7 +130,25 @@ var limits = map[string]func(Params) weir.Limit{
 	"cycle_semaphore": func(p Params) weir.Limit {
 		return weir.Cycle{Rate: per(p.Limit, p.Period), Origin: time.Duration(p.Origin)}
 	},
+	calendarWindow: quota,
 }
+
+// calendarWindow is the algorithm whose windows have no period.
+const calendarWindow = "calendar_window"
+
+// quota returns a limit with the unit 0 if there is no such unit.
+func quota(p Params) weir.Limit {
+	l := weir.Quota{Count: p.Limit, Zone: p.Zone, Month: time.Month(p.Month), Day: p.Day, At: time.Duration(p.At) * time.Second}
+	for u := weir.Day; u <= weir.Year; u++ {
+		if u.String() == p.Unit {
+			l.Unit = u
+		}
+	}
+	return l
+}
+
+// OfCalendar reports whether the scenario has windows of the calendar. Its times cannot be read in another unit.
+func (s Scenario) OfCalendar() bool { return slices.Contains(s.Params.algorithms(), calendarWindow) }
 
 // dialects are formats with their own fields and answers. They do not apply to engines; the value names the limiter
 // that each applies to.
@@ -166,7 +189,7 @@ func (p Params) outOfBounds() string {
 		return fmt.Sprintf("count %d is above 2^53", count)
 	case p.Period > int64(weir.MaxPeriod):
 		return fmt.Sprintf("period %d ns is above 366 days", p.Period)
-	case count > p.Period:
+	case count > p.Period && p.Algo != calendarWindow:
 		return fmt.Sprintf("%d in %d ns is above 1e9/s", count, p.Period)
 	case p.Burst > weir.MaxCount:
 		return fmt.Sprintf("burst %d is above 2^53", p.Burst)

@@ -8,8 +8,12 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// InTicks returns the scenario with its start reduced and its limits in ticks, or the reason it does not fit.
+// InTicks returns the scenario with its start reduced and its limits in ticks, or the reason it does not fit. One of the
+// calendar stays as it is.
 func (s Scenario) InTicks(tick time.Duration, most int64) (_ Scenario, reason string) {
+	if s.OfCalendar() {
+		return s, ""
+	}
 	common, ok := Params{Limits: s.AllParams()}.commonPeriod()
 	if ok {
 		s.T0 = (s.T0%common + common) % common

@@ -79,7 +79,7 @@ func (d *rowDecision) compose(now int64, a *algorithm.Answer) (ok bool) {
 func (p *rowPart) untake(now, n int64) (ok bool) {
 	p.answer.Remaining += n
 	switch p.limit.Words().(type) {
-	case *algorithm.FixedWindow, *algorithm.Cycle: // any count ends with its window
+	case *algorithm.FixedWindow, *algorithm.Cycle, *algorithm.Quota: // any count ends with its window
 		if p.answer.Remaining == p.answer.Limit {
 			p.answer.ResetAfter = 0
 		}
