@@ -32,7 +32,7 @@ func newFixture(t *testing.T, rules ...string) *fixture {
 	f := &fixture{now: 1_700_000_000_000_000_000}
 	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return f.now }})
 	keys := top.New()
-	observed, err := layer.Observe(engine, layer.ObserveOptions{Decided: func(_ context.Context, o layer.Observation) { keys.Count(o) }})
+	observed, err := layer.Observe(engine, layer.ObserveOptions{Decided: func(_ context.Context, o layer.Observation) { keys.Sample(o) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,14 +100,14 @@ func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
 		return
 	}
 	if isBeside(o.Rule) { // Compared counts them, because they admit and refuse nobody
-		m.Top.Count(o)
+		m.Top.Sample(o)
 		return
 	}
 	m.decisions.Decided(ctx, o)
 	if m.traced != nil {
 		m.traced(ctx, o)
 	}
-	if m.Top.Count(o) {
+	if m.Top.Sample(o) {
 		m.refusals.log(ctx, o.Rule, o.Decision.Cause.String(), o.Limit, o.Key)
 	}
 }

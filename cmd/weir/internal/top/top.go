@@ -1,7 +1,7 @@
 // Package top finds the keys of each rule with the most calls, in bounded memory, whatever the engine.
 //
-// [Keys.Count] counts the requests of a decision. Most decisions cost it an addition: one of up to 64 is a sample, for all
-// since the one before, and goes into a [sketch] of its rule. [Keys.ServeHTTP] answers GET /v1/top.
+// [Keys.Sample] looks at the requests of a decision. It counts none that is no sample: of a busy rule one request in 32, drawn at
+// random, stands for 32 in a [sketch] of its rule. [Keys.ServeHTTP] answers GET /v1/top.
 package top
 
 import (
@@ -30,7 +30,8 @@ const (
 const (
 	mostRules   = 1000 // further rules have no lists
 	halvingTime = 10 * time.Minute
-	sampleGap   = 32 // calls from one sample to the next, on average
+	mostGap     = 32 // calls from one sample to the next, on average
+	gapGrowth   = 64 // the gap grows by one every 64 calls, so the first calls are all samples
 )
 
 // Keys are the busiest and the most refused keys of each rule. They are safe for concurrent use.
@@ -42,10 +43,10 @@ type Keys struct {
 
 // ruleKeys are the keys of a rule, by By.
 type ruleKeys [2]struct {
-	calls, next atomic.Uint64 // next is the call that is the next sample
+	gap atomic.Uint64 // one call in so many is a sample; 0 is 1
 
 	mu      sync.Mutex
-	counted uint64    // calls at the last sample
+	sampled uint64    // the calls that the samples stand for
 	halved  time.Time // zero before the first sample
 	sketch  sketch
 }
@@ -64,8 +65,8 @@ type Count struct {
 // New returns no keys.
 func New() *Keys { return &Keys{seed: maphash.MakeSeed()} }
 
-// Count counts the requests of a decision, and reports whether it was a refusal.
-func (k *Keys) Count(o layer.Observation) (refused bool) {
+// Sample draws samples from the requests of a decision, and reports whether it was a refusal.
+func (k *Keys) Sample(o layer.Observation) (refused bool) {
 	switch {
 	case o.Err != nil || o.Op == weir.OpPeek:
 	case o.Decision.Allowed:
@@ -77,30 +78,28 @@ func (k *Keys) Count(o layer.Observation) (refused bool) {
 	return false
 }
 
-// Taken counts the requests of a call that was admitted.
+// Taken draws samples from the requests of a call that was admitted.
 func (k *Keys) Taken(requests []weir.Request) {
 	for i := range requests {
-		k.count(Taken, requests[i].Rule.Name(), requests[i].Key)
+		k.sample(Taken, requests[i].Rule.Name(), requests[i].Key)
 	}
 }
 
-// Refused counts a call that a rule has refused.
-func (k *Keys) Refused(rule, key string) { k.count(Refused, rule, key) }
+// Refused makes a call that a rule has refused a sample, perhaps.
+func (k *Keys) Refused(rule, key string) { k.sample(Refused, rule, key) }
 
-func (k *Keys) count(by By, rule, key string) {
+func (k *Keys) sample(by By, rule, key string) {
 	r := k.ruleKeys(rule)
 	if r == nil {
 		return
 	}
 	of := &r[by]
-	if n := of.calls.Add(1); n < of.next.Load() || !of.mu.TryLock() { // if the list is in use, the next call is the sample
+	gap := max(of.gap.Load(), 1)
+	if gap > 1 && rand.Uint64N(gap) > 0 {
 		return
 	}
+	of.mu.Lock()
 	defer of.mu.Unlock()
-	n := of.calls.Load()
-	if n < of.next.Load() {
-		return // another goroutine was faster
-	}
 	now := time.Now()
 	if of.halved.IsZero() {
 		of.halved = now
@@ -109,10 +108,9 @@ func (k *Keys) count(by By, rule, key string) {
 		of.halved = of.halved.Add(times * halvingTime)
 		of.sketch.halve(int(min(times, 64)))
 	}
-	// While this goroutine was held up, others may have made many calls without a sample. They are not those of this key.
-	of.sketch.add(maphash.String(k.seed, key), key, min(n-of.counted, 2*sampleGap))
-	of.counted = n
-	of.next.Store(n + 1 + rand.Uint64N(min(2*sampleGap-1, 1+n/sampleGap))) // the first calls are all samples
+	of.sketch.add(maphash.String(k.seed, key), key, gap)
+	of.sampled += gap
+	of.gap.Store(min(mostGap, 1+of.sampled/gapGrowth))
 }
 
 // ruleKeys returns the keys of a rule, or nil if there are too many rules.
