@@ -54,11 +54,9 @@ type Engine interface {
 
 // Holder is an optional ability of an Engine on which the slots of a [Concurrency] expire unless their holder renews
 // them. [Reserve] calls Hold with the slots that it took at an instant after since, and with their Lease. The engine then
-// renews them until release is called. It closes lost as soon as a slot has expired, or may have. Drop releases slots
-// whose take failed and may have been counted. It does not wait for that.
+// renews them until release is called. It closes lost as soon as a slot has expired, or may have.
 type Holder interface {
 	Hold(since time.Time, slots Call) (lost <-chan struct{}, release func())
-	Drop(slots Call)
 }
 
 // Listener is an optional ability of an Engine on which other processes release slots. Listen calls hear, which must not block,

@@ -54,8 +54,8 @@ func Reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
 		if h.unsettled = slotsOf(h.unsettled); !MayHaveCounted(err) || len(h.slots()) == 0 {
 			return Answer{}, err
 		}
-		if engine, ok := Find[Holder](e); ok && call.Identity == "" { // with an identity it can be asked again
-			engine.Drop(h.held())
+		if call.Identity == "" { // with an identity it can be asked again
+			go Drop(e, call)
 		}
 		return Answer{Reservation: &h.Reservation}, err
 	}

@@ -2,15 +2,20 @@ package weir
 
 import (
 	"context"
+	"slices"
+	"sync/atomic"
 	"time"
 )
 
-// How a settlement that failed is repeated.
+// How a settlement that failed is repeated, and a release whose take had no answer.
 const (
-	againAfter   = 50 * time.Millisecond // doubles with each try
+	againAfter   = 50 * time.Millisecond  // doubles with each try
+	dropAfter    = 200 * time.Millisecond // doubles with each try
 	mostAgain    = 5 * time.Second
+	overtaken    = 5 * time.Second // for as long a take may come after its release
 	againForUnit = time.Minute
 	defaultLease = 30 * time.Second // of a Concurrency without a lease, on an engine whose slots expire
+	mostRepeated = 1 << 16          // at a time in the program; beyond it slots end with their lease
 )
 
 // again repeats a settlement of which something is left because the engine could not be reached, until it succeeds, its caller
@@ -20,39 +25,74 @@ func (h *holding) again(s settlement) {
 	if h.repeats.Swap(true) {
 		return
 	}
-	until := time.Now().Add(againForUnit)
-	for _, q := range h.slots() {
+	repeat(againAfter, endOf(h.slots()), func(ctx context.Context) bool {
+		_, err := h.settle(ctx, s)
+		return err == nil || !Unavailable(err)
+	}, func() { h.repeats.Store(false) })
+}
+
+// Drop releases the slots of a take that failed and may have been counted, by its Lease. The engine may carry out the take
+// after the release, and may be away, so Drop repeats the release for some seconds, and until it succeeds or the lease has passed.
+// It waits for the first one, at most a second.
+func Drop(e Engine, take Call) {
+	slots := Call{Op: OpReturn, Requests: slices.DeleteFunc(slotsOf(take.Requests), func(q Request) bool { return q.Rule == nil || q.Cost <= 0 }), Lease: take.Lease}
+	if len(slots.Requests) == 0 || slots.Lease == 0 {
+		return
+	}
+	late := time.Now().Add(overtaken)
+	release := func(ctx context.Context) (done bool) {
+		_, err := e.Do(ctx, slots)
+		return err == nil && time.Now().After(late) || err != nil && !Unavailable(err)
+	}
+	if !try(release) {
+		repeat(dropAfter, endOf(slots.Requests).Add(overtaken), release, func() {})
+	}
+}
+
+// endOf returns when slots that nobody renews have ended.
+func endOf(slots []Request) time.Time {
+	lasts := againForUnit
+	for _, q := range slots {
 		for _, l := range q.Rule.limits {
 			if c, ok := l.(Concurrency); ok {
-				until = later(until, time.Now().Add(max(c.Lease, defaultLease)))
+				lasts = max(lasts, c.Lease, defaultLease)
 			}
 		}
 	}
-	pause := againAfter
-	var try func()
-	try = func() {
-		ctx, cancel := context.WithTimeout(context.Background(), settleWithin)
-		defer cancel()
-		err := h.repeat(ctx, s)
-		if pause = min(2*pause, mostAgain); err == nil || !Unavailable(err) || time.Now().Add(pause).After(until) {
-			h.repeats.Store(false)
+	return time.Now().Add(lasts)
+}
+
+var repeated atomic.Int64
+
+// repeat makes calls after pauses, the first of which is given, until one is done or a next one would come too late. Then it
+// calls end.
+func repeat(pause time.Duration, until time.Time, call func(ctx context.Context) (done bool), end func()) {
+	if repeated.Add(1) > mostRepeated {
+		repeated.Add(-1)
+		end()
+		return
+	}
+	var next func()
+	next = func() {
+		done := try(call)
+		if pause = min(2*pause, mostAgain); done || time.Now().Add(pause).After(until) {
+			repeated.Add(-1)
+			end()
 			return
 		}
-		time.AfterFunc(pause, try)
+		time.AfterFunc(pause, next)
 	}
-	time.AfterFunc(pause, try)
+	time.AfterFunc(pause, next)
 }
 
-// repeat settles once more. A panic of the engine ends the repetitions.
-func (h *holding) repeat(ctx context.Context, s settlement) (err error) {
-	defer func() { _ = recover() }()
-	_, err = h.settle(ctx, s)
-	return err
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
+// try makes a call once. A panic of the engine ends the repetitions.
+func try(call func(ctx context.Context) (done bool)) (done bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), settleWithin)
+	defer cancel()
+	defer func() {
+		if recover() != nil {
+			done = true
+		}
+	}()
+	return call(ctx)
 }

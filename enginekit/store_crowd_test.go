@@ -61,6 +61,7 @@ func TestWaitingOnAStoreKeepsItsPromisesInRandomSchedules(t *testing.T) {
 				Sees:      enginekit.NewStore(store, enginekit.StoreOptions{}),
 				Processes: 5,
 			})
+			time.Sleep(90 * time.Second)
 		})
 	})
 }

@@ -77,27 +77,3 @@ func (e *StoreEngine) Renew(ctx context.Context, slots weir.Call) (held bool, er
 	answer, err := e.answer(ctx, a, slots)
 	return answer.Decision.Allowed, err
 }
-
-// dropEvery is how often a release is repeated whose take had no answer: the store may carry out the take after it.
-const dropEvery = time.Second
-
-// Drop releases slots whose take failed and may have been counted, again and again until their lease has passed. It does not
-// wait for that.
-func (e *StoreEngine) Drop(slots weir.Call) {
-	slots.Op = weir.OpTake
-	a, err := e.newCall(context.Background(), slots)
-	if err != nil {
-		return
-	}
-	slots.Op = weir.OpReturn
-	until := time.Now().Add(e.options.Timeout + leaseOf(a))
-	var try func()
-	try = func() {
-		ctx, cancel := context.WithTimeout(context.Background(), e.options.Timeout)
-		defer cancel()
-		if _, _ = e.do(ctx, slots); time.Now().Before(until) {
-			time.AfterFunc(dropEvery, try)
-		}
-	}
-	go try()
-}

@@ -236,24 +236,12 @@ func (g *Guarded) failed(call weir.Call, err error) (weir.Answer, error) {
 			g.owed.release(call)
 			return weir.Answer{}, &OutageError{call.Op, counted, err}
 		case weir.OpTake:
-			g.drop(call)
+			if call.Identity == "" { // with one it can be asked again
+				g.owed.release(call)
+			}
 		}
 	}
 	return g.instead(call, counted, err)
-}
-
-// drop releases the slots of a take that may have been made.
-func (g *Guarded) drop(call weir.Call) {
-	if call.Lease == 0 || call.Identity != "" {
-		return
-	}
-	if holder, ok := weir.Find[weir.Holder](g.below); ok {
-		if slots := slotsOf(call); len(slots.Requests) > 0 {
-			holder.Drop(slots)
-		}
-		return
-	}
-	g.owed.release(call)
 }
 
 // ofRequest reports whether an error says nothing about the engine: there is none, or no engine could decide the request.

@@ -254,14 +254,3 @@ func (g *Guarded) Renew(ctx context.Context, slots weir.Call) (held bool, err er
 	}
 	return false, &OutageError{slots.Op, counted, cause}
 }
-
-// Drop releases slots whose take failed and may have been counted.
-func (g *Guarded) Drop(slots weir.Call) {
-	if g.local.knows(slots.Lease) {
-		slots.Op = weir.OpReturn
-		_, _ = g.local.do(slots)
-		return
-	}
-	slots.Op = weir.OpTake
-	g.drop(slots)
-}

@@ -142,9 +142,6 @@ func (t *trip) landed(err error) {
 			g.refile()
 		}
 	}
-	for _, k := range t.keys {
-		k.advance(time.Now())
-	}
 	t.asking.pump()
 	if t.ends != nil {
 		t.ends()
@@ -218,12 +215,11 @@ func (t *trip) swap(i, j int) {
 func (t *trip) settle(c *caller, call *weir.Call, r *weir.Result) {
 	q, g, d, err := t.asking.queue, c.group, r.Decision, r.Err
 	if err != nil && weir.MayHaveCounted(err) {
-		q.release(call)
+		q.release(*call)
 	}
 	switch {
 	case err == nil && d.Allowed:
-		c.decision = d
-		if c.acquires {
+		if c.decision, c.taken = d, r.Taken; c.acquires {
 			take := *call
 			take.Taken = r.Taken
 			c.reservation = weir.Granted(q.engine, t.began, d, nil, take)

@@ -162,11 +162,8 @@ func (k *bookedKey) serve() {
 		}
 		k.callers.Serve(&c.Node)
 		c.booked = nil
-		c.decision = at.reservation.Decision
+		c.decision, c.reservation = at.reservation.Decision, at.reservation
 		c.decision.Delay = 0
-		if c.acquires {
-			c.reservation = at.reservation
-		}
 		k.booking.queue.end(c, nil)
 	}
 	if len(k.instants) > 0 {

@@ -27,6 +27,7 @@ type caller struct {
 	// What was taken for it, and the error of its wait, written before its turn.
 	decision    weir.Decision
 	reservation *weir.Reservation
+	taken       []int64
 	err         error
 
 	fair.Node[*caller]      // its place among the callers that ask for the same
@@ -82,7 +83,7 @@ func (c *caller) takeNow(ctx context.Context, engine weir.Engine) (err error) {
 		call.Op = weir.OpReserve
 	}
 	a, err := engine.Do(ctx, call)
-	c.decision, c.reservation = a.Decision, a.Reservation
+	c.decision, c.reservation, c.taken = a.Decision, a.Reservation, a.Taken
 	return err
 }
 

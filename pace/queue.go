@@ -133,7 +133,7 @@ func (q *Queue) take(ctx context.Context, c *caller) (weir.Decision, error) {
 	err := q.wait(ctx, c)
 	if err == nil {
 		if err = line.HoldBack(ctx, c.decision.Delay); err != nil {
-			q.giveBack(1, c.requests)
+			q.abandon(c)
 		}
 	}
 	q.ends(c, err)

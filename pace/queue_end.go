@@ -3,7 +3,6 @@ package pace
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,45 +18,21 @@ func (q *Queue) end(c *caller, err error) {
 	c.turn <- struct{}{}
 }
 
-// giveBack gives back what was taken the given number of times. No caller waits for that. If it fails, the units stay
-// spent.
-func (q *Queue) giveBack(times int64, requests []weir.Request) {
-	back := slices.Clone(requests)
-	for i := range back {
-		back[i].Cost *= times
-	}
-	q.inBackground(func(ctx context.Context) error {
-		_, err := q.engine.Return(ctx, back...)
-		return err
-	})
-}
-
-// abandon gives back what was taken for a caller that has left.
+// abandon gives back what was taken for a caller that does not use it, as far as it still counts. No caller waits for that. If
+// it fails, the units of a rate stay spent.
 func (q *Queue) abandon(c *caller) {
-	if r := c.reservation; r != nil {
-		q.inBackground(r.Cancel)
-		return
+	r := c.reservation
+	if r == nil {
+		r = weir.Granted(q.engine, time.Now(), c.decision, nil, weir.Call{Requests: c.requests, Taken: c.taken})
 	}
-	q.giveBack(1, c.requests)
+	q.inBackground(r.Cancel)
 }
 
 // release releases the slots of a call that may have been made, and whose answer nobody has.
-func (q *Queue) release(call *weir.Call) {
-	slots := weir.Call{Op: weir.OpReturn, Requests: slices.Clone(call.Requests), Lease: call.Lease}
-	for i := range slots.Requests {
-		slots.Requests[i].Rule = slots.Requests[i].Rule.Held()
-	}
-	slots.Requests = slices.DeleteFunc(slots.Requests, func(r weir.Request) bool { return r.Rule == nil || r.Cost <= 0 })
-	if call.Lease == 0 || len(slots.Requests) == 0 {
-		return
-	}
-	if holder, ok := weir.Find[weir.Holder](q.engine); ok {
-		_ = guarded(func() error { holder.Drop(slots); return nil })
-		return
-	}
-	q.inBackground(func(ctx context.Context) error {
-		_, err := q.engine.Do(ctx, slots)
-		return err
+func (q *Queue) release(call weir.Call) {
+	q.inBackground(func(context.Context) error {
+		weir.Drop(q.engine, call)
+		return nil
 	})
 }
 

@@ -29,6 +29,7 @@ func TestWaitingKeepsItsPromisesInRandomSchedules(t *testing.T) {
 						connect := w.Connect
 						w.Connect = func(n waittest.Network) weir.Engine { return layertest.Put(connect(n), i) }
 						waittest.Schedule(t, seed, w)
+						time.Sleep(90 * time.Second)
 					})
 				})
 			})

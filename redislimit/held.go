@@ -32,10 +32,6 @@ func (e *Engine) Renew(ctx context.Context, slots weir.Call) (held bool, err err
 	return held, nil
 }
 
-// Drop releases slots whose take had no answer. It repeats the release until the lease ends, and does not wait for the
-// answers.
-func (e *Engine) Drop(slots weir.Call) { e.holds.Drop(e.slots(slots)) }
-
 // slots returns the parts of a call that hold slots under an identity.
 func (e *Engine) slots(c weir.Call) (held []wire.Part) {
 	merged, err := enginekit.Merge(weir.OpTake, c.Requests)

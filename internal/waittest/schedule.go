@@ -25,7 +25,8 @@ const (
 	troubled = 3 * time.Second // calls are late and fail, answers and signals are lost, and a process may die
 	calm     = 15 * time.Second
 	patience = 10 * time.Second // longer than callers of one key wait, and those beside whom nobody asks anew
-	lease    = 2 * time.Second
+	// Short leases end before the schedule does, also those of a process that dies. Of long ones every unit has to be released.
+	short, long = 2 * time.Second, time.Minute
 )
 
 // Seeds runs a test with each of the first seeds, or of those that WEIR_SEED and WEIR_TIMES choose, until one fails.
@@ -45,20 +46,24 @@ func Seeds(t *testing.T, times int, run func(t *testing.T, seed uint64)) {
 // Schedule has callers of several processes wait again and again: for slots, rates or both, of one key or several, with costs
 // and in flows, and some leave. At first the network is bad, and a process may die. Then every caller of one key that stays
 // goes within a bound, every caller goes once no other asks anew, and at rest no slot is taken. No limit is ever exceeded.
+// Between processes nothing bounds the wait of a caller of several units. What is repeated ends a minute and a half after it.
 func Schedule(t *testing.T, seed uint64, w World) {
 	s := &schedule{T: t, random: rand.New(rand.NewPCG(seed, 0)), world: w, held: map[string]int64{}}
-	s.rules()
 	s.faults.Store(true)
 	ends := time.Now().Add(troubled)
 	s.stops = ends.Add(calm)
 	n := 1 + s.random.IntN(w.Processes)
 	s.several = n > 1
+	dies := s.several && s.random.IntN(3) == 0
+	if s.rules(short); !dies && s.random.IntN(2) == 0 {
+		s.rules(long)
+	}
 	var callers sync.WaitGroup
 	var all []*worker
 	for range n {
 		all = append(all, s.start(&callers))
 	}
-	if s.several && s.random.IntN(3) == 0 {
+	if dies {
 		time.Sleep(time.Duration(s.random.Int64N(int64(troubled))))
 		all[0].die()
 	}
@@ -84,7 +89,8 @@ type schedule struct {
 	held map[string]int64 // by rule
 }
 
-func (s *schedule) rules() {
+func (s *schedule) rules(lease time.Duration) {
+	s.slots = nil
 	for i := range 2 {
 		s.slots = append(s.slots, s.rule(fmt.Sprint("slots", i), fmt.Sprintf("concurrency %d lease %v", 2+s.random.IntN(3), lease)))
 	}
@@ -126,15 +132,9 @@ func (s *schedule) network() Network {
 
 // requests returns what a caller asks for.
 func (s *schedule) requests() (requests []weir.Request) {
-	cost := func(most int64) int64 {
-		if s.several { // between processes nothing bounds the wait of a caller of several units
-			return 1
-		}
-		return 1 + s.random.Int64N(most)
-	}
 	for _, r := range s.slots {
 		if s.random.IntN(2) == 0 {
-			requests = append(requests, r.For("k", cost(2)))
+			requests = append(requests, r.For("k", 1+s.random.Int64N(2)))
 		}
 	}
 	for _, r := range s.rates {
@@ -146,7 +146,7 @@ func (s *schedule) requests() (requests []weir.Request) {
 		requests = append(requests, s.rates[1].For("k", 1))
 	}
 	if len(requests) == 0 {
-		requests = append(requests, s.alone.For("k", cost(2)))
+		requests = append(requests, s.alone.For("k", 1+s.random.Int64N(2)))
 	}
 	return requests
 }
@@ -158,7 +158,7 @@ func (s *schedule) atRest(all []*worker) {
 			s.Errorf("%d callers wait at the end (%v)", p.queue.Waiting(), err)
 		}
 	}
-	time.Sleep(patience) // a release is repeated until its call's own bound and the lease have passed
+	time.Sleep(patience) // a release is repeated
 	for _, r := range s.slots {
 		if d, err := s.world.Sees.Peek(context.Background(), r.For("k", 0)); err != nil || d.Remaining != d.Limit {
 			s.Errorf("%d of %d units of %v are free at rest (%v)", d.Remaining, d.Limit, r, err)

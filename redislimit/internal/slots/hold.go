@@ -27,14 +27,13 @@ type hold struct {
 	holds *Holds
 	part  wire.Part // the slots; its cost is their number
 
-	mu       sync.Mutex
-	timer    *time.Timer // runs tick
-	ends     time.Time   // by the clock of this process, at the earliest
-	state    holdState
-	asking   bool
-	releases int       // successful ones that are still wanted: see Drop
-	partial  int       // records in flight that give some of the slots back
-	lost     []*signal // of the reservations, until they are settled
+	mu      sync.Mutex
+	timer   *time.Timer // runs tick
+	ends    time.Time   // by the clock of this process, at the earliest
+	state   holdState
+	asking  bool
+	partial int       // records in flight that give some of the slots back
+	lost    []*signal // of the reservations, until they are settled
 }
 
 type holdState uint8
@@ -208,11 +207,7 @@ func (h *hold) answered(s *calls.Submission, sent time.Time) {
 	case err != nil, (d.Op == wire.OpRecord) != (h.state == releasing):
 		h.at(earlier(time.Now().Add(h.retry()), h.ends))
 	case d.Op == wire.OpRecord:
-		if h.releases--; h.releases <= 0 {
-			h.end(false)
-			return
-		}
-		h.at(earlier(time.Now().Add(h.renewal()), h.ends))
+		h.end(false)
 	case !d.Admitted && h.partial > 0: // it may have come after one of them
 		h.at(earlier(time.Now().Add(h.retry()), h.ends))
 	case !d.Admitted:
@@ -327,19 +322,6 @@ func (r *release) ended(succeeded bool) {
 		h.end(true) // for the other reservations of the slots
 	case r.whole:
 		h.at(earlier(time.Now().Add(h.retry()), h.ends))
-	}
-}
-
-// Drop releases slots whose take had no answer. Redis may carry out a release before the take, if they came on two
-// connections, so Drop repeats the release, until the lease ends. It does not wait for the answers.
-func (h *Holds) Drop(slots []wire.Part) {
-	const times = 3
-	for _, p := range slots {
-		now := time.Now()
-		x := &hold{holds: h, part: p, state: releasing, releases: times}
-		if x.ends = now.Add(x.lasts()); h.Number() < calls.MostUndoing {
-			h.start(x, now)
-		}
 	}
 }
 
