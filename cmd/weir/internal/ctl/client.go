@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -65,11 +64,11 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	}
 	r.Header.Set("Content-Type", "application/json")
 	if c.TokenFile != "" {
-		token, err := readToken(c.TokenFile)
+		token, err := cli.ReadFile(c.TokenFile, maxToken)
 		if err != nil {
 			return cli.Fail(fmt.Errorf("--token-file: %w", err), "the file has the token and nothing else")
 		}
-		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
 	response, err := client.Do(r)
 	if err != nil {
@@ -81,19 +80,6 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 
 // maxToken bounds the file of a token, in bytes.
 const maxToken = 4096
-
-func readToken(name string) (string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, maxToken+1))
-	if err == nil && len(text) > maxToken {
-		err = fmt.Errorf("%s: has more than %d bytes", name, maxToken)
-	}
-	return strings.TrimSpace(string(text)), err
-}
 
 // read reads an answer, or the problem that it describes.
 func read(response *http.Response, into any) error {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
@@ -48,7 +47,7 @@ func (c *Client) config() (*tls.Config, error) {
 		return nil, cli.Misusef("name both: --cert me.pem --key me.key", "--cert and --key: one is missing")
 	}
 	if c.CA != "" {
-		text, err := os.ReadFile(c.CA)
+		text, err := cli.ReadFile(c.CA, maxPEM)
 		if err != nil {
 			return nil, cli.Fail(fmt.Errorf("--ca: %w", err), "the file has certificates of authorities in PEM")
 		}
@@ -58,13 +57,28 @@ func (c *Client) config() (*tls.Config, error) {
 		}
 	}
 	if c.Cert != "" {
-		own, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		own, err := readPair(c.Cert, c.Key)
 		if err != nil {
 			return nil, cli.Fail(fmt.Errorf("--cert %s, --key %s: %w", cli.Printable(c.Cert), cli.Printable(c.Key), err), "each file is in PEM, and the key is that of the certificate")
 		}
 		config.Certificates = []tls.Certificate{own}
 	}
 	return config, nil
+}
+
+// maxPEM bounds a file of certificates or of a key, in bytes.
+const maxPEM = 4 << 20
+
+func readPair(cert, key string) (tls.Certificate, error) {
+	certificate, err := cli.ReadFile(cert, maxPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	secret, err := cli.ReadFile(key, maxPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certificate, secret)
 }
 
 // unanswered explains why the daemon did not answer.

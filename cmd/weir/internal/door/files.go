@@ -8,11 +8,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
 
 // Files are the paths of what callers and the daemon show. An empty path is not used.
@@ -138,7 +139,7 @@ func (k *Keys) read() (read map[string][]byte, sum [sha256.Size]byte, err error)
 		if path == "" {
 			continue
 		}
-		read[path], err = readFile(path)
+		read[path], err = cli.ReadFile(path, maxFile)
 		if err != nil {
 			return nil, sha256.Sum256([]byte(err.Error())), err
 		}
@@ -146,19 +147,6 @@ func (k *Keys) read() (read map[string][]byte, sum [sha256.Size]byte, err error)
 		h.Write(read[path])
 	}
 	return read, [sha256.Size]byte(h.Sum(nil)), nil
-}
-
-func readFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err == nil && len(text) > maxFile {
-		err = fmt.Errorf("%s is larger than %d MiB", path, maxFile>>20)
-	}
-	return text, err
 }
 
 // parse makes the content of files that were read. Its errors name the file and quote nothing of it.

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
 
 // file keeps entries in a file, or nowhere if it has no path.
@@ -30,7 +31,7 @@ func (f *file) load(context.Context) (entries []Entry, changed bool, err error) 
 	if f.read || f.path == "" {
 		return nil, false, nil
 	}
-	content, err := readFile(f.path, maxFile)
+	content, err := cli.ReadFile(f.path, maxFile)
 	if err == nil {
 		err = json.Unmarshal(content, &entries)
 	}
@@ -46,19 +47,6 @@ func (f *file) load(context.Context) (entries []Entry, changed bool, err error) 
 
 // maxFile bounds the file of overrides, in bytes.
 const maxFile = 64 << 20
-
-func readFile(name string, most int64) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	content, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err == nil && int64(len(content)) > most {
-		err = fmt.Errorf("has more than %d bytes", most)
-	}
-	return content, err
-}
 
 // put writes the file again. A reader finds the old file or the new one.
 func (f *file) put(_ context.Context, at place, e *Entry) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/enginekit"
 )
 
@@ -88,7 +89,7 @@ func (f *file) secret(_ context.Context, fresh []byte) ([]byte, error) {
 	if f.path == "" {
 		return fresh, nil
 	}
-	kept, err := readFile(f.path+secretEnd, 4096)
+	kept, err := cli.ReadFile(f.path+secretEnd, 4096)
 	if err == nil && len(kept) > 0 {
 		return kept, nil
 	}
