@@ -69,7 +69,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	defer t.gates.leave(g)
 	t.counters.requests.Add(1)
-	c := call{keeper: t.keeper, base: t.base, gate: g, request: r}
+	c := exchange{keeper: t.keeper, base: t.base, gate: g, request: r}
 	return c.do()
 }
 

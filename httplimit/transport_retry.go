@@ -11,8 +11,8 @@ import (
 	"github.com/weirflow/weir/httplimit/internal/obey"
 )
 
-// call is one request with its retries.
-type call struct {
+// exchange is one request with its retries.
+type exchange struct {
 	*keeper
 	base      http.RoundTripper
 	gate      *gate
@@ -21,7 +21,7 @@ type call struct {
 	notBefore time.Time // of the next attempt
 }
 
-func (c *call) do() (*http.Response, error) {
+func (c *exchange) do() (*http.Response, error) {
 	for attempt := 0; ; attempt++ {
 		r, err := c.attempt(attempt)
 		if err != nil {
@@ -46,7 +46,7 @@ func (c *call) do() (*http.Response, error) {
 }
 
 // send sends an admitted request and learns from its answer.
-func (c *call) send(r *http.Request, p *pass) (resp *http.Response, err error) {
+func (c *exchange) send(r *http.Request, p *pass) (resp *http.Response, err error) {
 	passed := false
 	defer func() {
 		if !passed { // there is no answer, or the base or a function of the program has panicked
@@ -71,7 +71,7 @@ func (c *call) send(r *http.Request, p *pass) (resp *http.Response, err error) {
 }
 
 // learn takes in an answer.
-func (c *call) learn(p *pass, resp *http.Response) {
+func (c *exchange) learn(p *pass, resp *http.Response) {
 	a := announce.Read(resp.Header, time.Now())
 	p.kind, p.noRetry = kindOf(resp.StatusCode, &a), a.NoRetry
 	if c.Refused != nil {
@@ -91,7 +91,7 @@ func (c *call) learn(p *pass, resp *http.Response) {
 }
 
 // abandon ends a request whose answer the caller does not get.
-func (c *call) abandon(resp *http.Response, p *pass) {
+func (c *exchange) abandon(resp *http.Response, p *pass) {
 	if !p.answered {
 		c.gate.failed(&c.obeyed, p.ticket)
 	}
@@ -109,7 +109,7 @@ func closeBody(r *http.Request) {
 }
 
 // attempt returns the request for an attempt: the caller's own, and later copies with a fresh body.
-func (c *call) attempt(n int) (*http.Request, error) {
+func (c *exchange) attempt(n int) (*http.Request, error) {
 	if n == 0 {
 		return c.request, nil
 	}
@@ -126,7 +126,7 @@ func (c *call) attempt(n int) (*http.Request, error) {
 
 // shouldRetry reports whether a refused request is sent again, and after which pause. It is false if the wait would be
 // too long, so that the caller gets the refusal with its fields.
-func (c *call) shouldRetry(attempt int) (pause time.Duration, again bool) {
+func (c *exchange) shouldRetry(attempt int) (pause time.Duration, again bool) {
 	p := c.pass
 	if p.kind == obey.Admitted || p.noRetry || attempt >= c.Retries || !isReplayable(c.request, p.kind) {
 		return 0, false

@@ -74,7 +74,7 @@ func DenyUntil(e weir.Engine, options DenyOptions) (*Denier, error) {
 // Unwrap returns the engine below, for weir.Find.
 func (d *Denier) Unwrap() weir.Engine { return d.below }
 
-func (d *Denier) place() place { return denies }
+func (d *Denier) rank() rank { return denies }
 
 // Refused returns how many calls were refused here.
 func (d *Denier) Refused() uint64 { return d.refused.Load() }

@@ -162,7 +162,7 @@ func (o *GuardOptions) check() error {
 // Unwrap returns the engine below, for weir.Find.
 func (g *Guarded) Unwrap() weir.Engine { return g.below }
 
-func (g *Guarded) place() place { return guards }
+func (g *Guarded) rank() rank { return guards }
 
 // Close ends the work in the background. What was not recorded or settled by then is lost.
 func (g *Guarded) Close() { g.owed.close() }

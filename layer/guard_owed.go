@@ -200,9 +200,9 @@ func (d *debt) calls(now time.Time, peers int64) (calls []weir.Call) {
 	f := factsOf(d.request.Rule)
 	for _, alike := range f.alike {
 		done := int64(0)
-		for _, part := range slices.Backward(alike) {
+		for _, stage := range slices.Backward(alike) {
 			q := d.request
-			q.Rule, q.Cost = part.upTo, f.limits[part.limit].amount(&d.portions[part.limit], now, peers)-done
+			q.Rule, q.Cost = stage.upTo, f.limits[stage.limit].amount(&d.portions[stage.limit], now, peers)-done
 			if done += q.Cost; q.Cost > 0 {
 				calls = append(calls, weir.Call{Op: weir.OpRecord, Requests: []weir.Request{q}})
 			} else if q.Cost < 0 {

@@ -30,36 +30,36 @@ import (
 // engine is embedded without being a field that callers see.
 type engine = weir.Engine
 
-// place is where a layer stands: only over layers of a lower place.
-type place int
+// rank is where a layer stands: only over layers of a lower rank.
+type rank int
 
 const (
-	guards place = iota + 1
+	guards rank = iota + 1
 	leases
 	denies
 	shadows
 	observes
 )
 
-var placeNames = map[place]string{guards: "guard", leases: "lease", denies: "deny until", shadows: "shadow", observes: "observe"}
+var rankNames = map[rank]string{guards: "guard", leases: "lease", denies: "deny until", shadows: "shadow", observes: "observe"}
 
 // String returns the name of the layer in errors.
-func (p place) String() string { return placeNames[p] }
+func (p rank) String() string { return rankNames[p] }
 
-// placed is a layer of this package.
-type placed interface{ place() place }
+// ranked is a layer of this package.
+type ranked interface{ rank() rank }
 
 // checkOver refuses an engine over which a layer makes no sense.
-func checkOver(e weir.Engine, own place) error {
+func checkOver(e weir.Engine, own rank) error {
 	if e == nil {
 		return optionError(own, "engine", "is missing")
 	}
-	below, ok := weir.Find[placed](e)
+	below, ok := weir.Find[ranked](e)
 	switch {
-	case ok && below.place() == own && own != shadows:
+	case ok && below.rank() == own && own != shadows:
 		return optionError(own, "engine", "has a %s already", own)
-	case ok && below.place() > own:
-		return optionError(own, "engine", "has a %s, which belongs outside: the order is observe, shadow, deny until, lease, guard, engine", below.place())
+	case ok && below.rank() > own:
+		return optionError(own, "engine", "has a %s, which belongs outside: the order is observe, shadow, deny until, lease, guard, engine", below.rank())
 	}
 	if _, memory := weir.Find[*weir.Memory](e); memory && own < shadows {
 		return optionError(own, "engine", "is a memory engine, which needs no %s: it is as near, and does not fail", own)
@@ -67,6 +67,6 @@ func checkOver(e weir.Engine, own place) error {
 	return nil
 }
 
-func optionError(own place, field, format string, values ...any) error {
+func optionError(own rank, field, format string, values ...any) error {
 	return &weir.OptionError{Op: "layer: " + own.String(), Field: field, Reason: fmt.Sprintf(format, values...)}
 }

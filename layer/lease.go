@@ -119,7 +119,7 @@ func Lease(e weir.Engine, options LeaseOptions) (*Leased, error) {
 // Unwrap returns the engine below, for weir.Find.
 func (l *Leased) Unwrap() weir.Engine { return l.below }
 
-func (l *Leased) place() place { return leases }
+func (l *Leased) rank() rank { return leases }
 
 func (l *Leased) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 	if call.Op == weir.OpReserve {

@@ -89,14 +89,14 @@ type facts struct {
 	slots, units *weir.Rule // the limits that are slots, and the others; nil without any
 	countsDenied bool
 	delays       bool
-	most         int64    // units of a key that may be out on lease; 0 if the rule cannot be leased
-	capacity     int64    // the least
-	alike        [][]part // the limits whose states have names that differ by a number
+	most         int64     // units of a key that may be out on lease; 0 if the rule cannot be leased
+	capacity     int64     // the least
+	alike        [][]stage // the limits whose states have names that differ by a number
 	shared       atomic.Pointer[share]
 }
 
-// part is a limit of a rule, and a rule of those limits alike that come no later.
-type part struct {
+// stage is a limit of a rule, and a rule of those limits alike that come no later.
+type stage struct {
 	limit int
 	upTo  *weir.Rule
 }
@@ -132,7 +132,7 @@ func partOf(r *weir.Rule, limits []weir.Limit) *weir.Rule {
 
 // alikeOf groups limits by the names of their states without the number at the end, so that each has a rule of its own
 // number.
-func alikeOf(r *weir.Rule, limits []weir.Limit) (groups [][]part) {
+func alikeOf(r *weir.Rule, limits []weir.Limit) (groups [][]stage) {
 	var names []string
 	var members [][]weir.Limit
 	for i, state := range enginekit.StateNames(r) {
@@ -142,7 +142,7 @@ func alikeOf(r *weir.Rule, limits []weir.Limit) (groups [][]part) {
 			at, names, members, groups = len(names), append(names, name), append(members, nil), append(groups, nil)
 		}
 		members[at] = append(members[at], limits[i])
-		groups[at] = append(groups[at], part{i, partOf(r, members[at])})
+		groups[at] = append(groups[at], stage{i, partOf(r, members[at])})
 	}
 	return groups
 }

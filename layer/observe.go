@@ -79,7 +79,7 @@ type observer struct {
 // Unwrap returns the engine below, for weir.Find.
 func (o *observer) Unwrap() weir.Engine { return o.below }
 
-func (o *observer) place() place { return observes }
+func (o *observer) rank() rank { return observes }
 
 func (o *observer) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 	began := time.Now()

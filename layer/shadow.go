@@ -103,7 +103,7 @@ func Shadow(e weir.Engine, options ShadowOptions) (*Shadowed, error) {
 // Unwrap returns the engine below, for weir.Find.
 func (s *Shadowed) Unwrap() weir.Engine { return s.below }
 
-func (s *Shadowed) place() place { return shadows }
+func (s *Shadowed) rank() rank { return shadows }
 
 func (s *Shadowed) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 	if call.Op == weir.OpReserve {

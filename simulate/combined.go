@@ -11,21 +11,21 @@ import (
 // A line must have the time, and a client if a field before the time is wanted. From a line that is cut short, combined
 // reads the fields before the cut.
 type combined struct {
-	values [partAgent + 1][]byte // by part, as in the line, except that ip is the key of the client; nil if unreadable
+	values [columnAgent + 1][]byte // by column, as in the line, except that ip is the key of the client; nil if unreadable
 	client []byte
 }
 
-// parse reads the time, and the values from the part first to the part last.
-func (c *combined) parse(line []byte, first, last part) (t int64, why string) {
+// parse reads the time, and the values from the column first to the column last.
+func (c *combined) parse(line []byte, first, last column) (t int64, why string) {
 	t, open, end, why := c.findTime(line)
-	if why == "" && first <= partUser {
+	if why == "" && first <= columnUser {
 		why = c.head(line[:open])
 	}
 	if why != "" {
 		return 0, why
 	}
-	if last > partUser {
-		clear(c.values[partMethod:])
+	if last > columnUser {
+		clear(c.values[columnMethod:])
 		c.tail(line[end:], last)
 	}
 	return t, ""
@@ -54,10 +54,10 @@ func (c *combined) head(head []byte) (why string) {
 	if !bytes.HasSuffix(head, []byte(" ")) {
 		return whyNoClient
 	}
-	c.values[partHost], c.values[partUser] = nil, nil
+	c.values[columnHost], c.values[columnUser] = nil, nil
 	client, rest := word(head)
 	if isHostName(client) {
-		c.values[partHost] = withoutPort(client)
+		c.values[columnHost] = withoutPort(client)
 		client, rest = word(rest)
 	}
 	switch c.client, why = appendClient(c.client[:0], client); {
@@ -66,32 +66,32 @@ func (c *combined) head(head []byte) (why string) {
 	case why == "" && namesAddress(rest):
 		why = whyClients
 	}
-	c.values[partIP] = c.client
+	c.values[columnIP] = c.client
 	if _, user := word(bytes.Trim(rest, " ")); len(user) > 0 {
-		c.values[partUser] = bytes.TrimLeft(user, " ")
+		c.values[columnUser] = bytes.TrimLeft(user, " ")
 	}
 	return why
 }
 
-// tail reads the fields after the time. It stops at the first incomplete value and after the part last.
-func (c *combined) tail(rest []byte, last part) {
+// tail reads the fields after the time. It stops at the first incomplete value and after the column last.
+func (c *combined) tail(rest []byte, last column) {
 	line, rest, whole := quoted(rest)
 	method, uri := splitRequest(line, !whole)
-	c.values[partMethod] = method
+	c.values[columnMethod] = method
 	if uri != nil {
-		c.values[partPath] = partPath.ofTarget(uri)
-		c.values[partQuery] = partQuery.ofTarget(uri)
-		c.values[partURI] = uri
+		c.values[columnPath] = columnPath.ofTarget(uri)
+		c.values[columnQuery] = columnQuery.ofTarget(uri)
+		c.values[columnURI] = uri
 	}
-	if !whole || last < partStatus {
+	if !whole || last < columnStatus {
 		return
 	}
 	status, rest := word(bytes.TrimLeft(rest, " "))
 	if isStatus(status) {
-		c.values[partStatus] = status
+		c.values[columnStatus] = status
 	}
 	_, rest = word(rest) // the size
-	for p := partReferer; p <= last; p++ {
+	for p := columnReferer; p <= last; p++ {
 		var value []byte
 		if value, rest, whole = quoted(rest); !whole {
 			return
@@ -158,12 +158,12 @@ func splitRequest(line []byte, cut bool) (method, uri []byte) {
 	return method, uri
 }
 
-// from returns the part of a value of the given kind, or nil if the value has none.
-func (p part) from(value []byte, k kind) []byte {
+// from returns the column of a value of the given kind, or nil if the value has none.
+func (p column) from(value []byte, k kind) []byte {
 	switch k {
 	case request:
 		method, uri := splitRequest(value, false)
-		if p == partMethod {
+		if p == columnMethod {
 			return method
 		}
 		return p.ofTarget(uri)
@@ -174,13 +174,13 @@ func (p part) from(value []byte, k kind) []byte {
 }
 
 // ofTarget returns the path, the query, or the whole of a request target.
-func (p part) ofTarget(uri []byte) []byte {
-	if uri == nil || p == partURI {
+func (p column) ofTarget(uri []byte) []byte {
+	if uri == nil || p == columnURI {
 		return uri
 	}
 	path, query, found := bytes.Cut(uri, []byte("?"))
 	switch {
-	case p == partPath:
+	case p == columnPath:
 		return path
 	case found:
 		return query

@@ -18,12 +18,12 @@ type Key struct {
 	fields []field
 }
 
-// field is one part of a key: its name, its part of a combined line, and the places where a JSON line may hold it,
-// the best place first.
+// field is one part of a key: its name, its column of a combined line, and where a JSON line may hold it, the best
+// source first.
 type field struct {
-	name   string
-	part   part
-	places []place
+	name    string
+	column  column
+	sources []source
 }
 
 const maxFields = 16
@@ -61,25 +61,25 @@ func (k Key) String() string {
 	return strings.Join(names, ",")
 }
 
-// part is a field that every format has, in the order of a combined line.
-type part int
+// column is a field that every format has, in the order of a combined line.
+type column int
 
 const (
-	partOther part = iota
-	partHost
-	partIP
-	partUser
-	partMethod
-	partPath
-	partQuery
-	partURI
-	partStatus
-	partReferer
-	partAgent
+	columnOther column = iota
+	columnHost
+	columnIP
+	columnUser
+	columnMethod
+	columnPath
+	columnQuery
+	columnURI
+	columnStatus
+	columnReferer
+	columnAgent
 )
 
-// place is a field of JSON lines and the kind of its value.
-type place struct {
+// source is a field of JSON lines and the kind of its value.
+type source struct {
 	name string
 	kind kind
 }
@@ -94,7 +94,7 @@ const (
 
 // targets are the JSON fields that hold a path with its query: nginx's variables, Caddy, Traefik and common custom
 // names.
-var targets = []place{
+var targets = []source{
 	{"uri", target}, {"request_uri", target}, {"url", target}, {"request.uri", target}, {"RequestPath", target},
 	{"request", request},
 }
@@ -106,31 +106,31 @@ var clientNames = []string{
 
 // knownFields are the fields that every format has, with all their names.
 var knownFields = []struct {
-	part   part
-	names  []string
-	places []place
+	column  column
+	names   []string
+	sources []source
 }{
-	{partIP, clientNames, plainly(clientNames...)},
-	{partUser, []string{"user", "remote_user"}, plainly("user", "remote_user", "user_id", "ClientUsername")},
-	{partMethod, []string{"method", "request_method"}, append(
-		plainly("method", "request_method", "request.method", "RequestMethod"), place{"request", request})},
-	{partPath, []string{"path"}, slices.Concat([]place{{"path", target}}, targets)},
-	{partQuery, []string{"query", "query_string"}, slices.Concat(plainly("query", "query_string", "args"), targets)},
-	{partURI, []string{"uri", "request_uri"}, slices.Concat(targets, []place{{"path", target}})},
-	{partStatus, []string{"status"}, plainly("status", "status_code", "DownstreamStatus")},
-	{partReferer, []string{"referer", "referrer", "http_referer"}, plainly(
+	{columnIP, clientNames, plainly(clientNames...)},
+	{columnUser, []string{"user", "remote_user"}, plainly("user", "remote_user", "user_id", "ClientUsername")},
+	{columnMethod, []string{"method", "request_method"}, append(
+		plainly("method", "request_method", "request.method", "RequestMethod"), source{"request", request})},
+	{columnPath, []string{"path"}, slices.Concat([]source{{"path", target}}, targets)},
+	{columnQuery, []string{"query", "query_string"}, slices.Concat(plainly("query", "query_string", "args"), targets)},
+	{columnURI, []string{"uri", "request_uri"}, slices.Concat(targets, []source{{"path", target}})},
+	{columnStatus, []string{"status"}, plainly("status", "status_code", "DownstreamStatus")},
+	{columnReferer, []string{"referer", "referrer", "http_referer"}, plainly(
 		"referer", "referrer", "http_referer", "request.headers.Referer.0")},
-	{partAgent, []string{"agent", "user_agent", "http_user_agent"}, plainly(
+	{columnAgent, []string{"agent", "user_agent", "http_user_agent"}, plainly(
 		"agent", "user_agent", "http_user_agent", "request.headers.User-Agent.0")},
-	{partHost, []string{"host", "http_host"}, plainly("host", "http_host", "request.host", "RequestHost")},
+	{columnHost, []string{"host", "http_host"}, plainly("host", "http_host", "request.host", "RequestHost")},
 }
 
-func plainly(names ...string) []place {
-	places := make([]place, len(names))
+func plainly(names ...string) []source {
+	sources := make([]source, len(names))
 	for i, name := range names {
-		places[i] = place{name, plain}
+		sources[i] = source{name, plain}
 	}
-	return places
+	return sources
 }
 
 // newField returns the field of a name. In JSON lines it looks for the given name before any alias.
@@ -139,15 +139,15 @@ func newField(name string) field {
 		if !slices.Contains(known.names, name) {
 			continue
 		}
-		f := field{name: name, part: known.part}
-		for _, p := range known.places {
+		f := field{name: name, column: known.column}
+		for _, p := range known.sources {
 			if p.name == name {
-				f.places = slices.Insert(f.places, 0, p)
+				f.sources = slices.Insert(f.sources, 0, p)
 			} else {
-				f.places = append(f.places, p)
+				f.sources = append(f.sources, p)
 			}
 		}
 		return f
 	}
-	return field{name: name, places: plainly(name)}
+	return field{name: name, sources: plainly(name)}
 }

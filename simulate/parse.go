@@ -11,13 +11,13 @@ import (
 // parser reads the time and the key of a line in any format. It allocates nothing for usual lines.
 type parser struct {
 	fields   []field
-	first    part     // the first field that the key needs of a combined line
-	last     part     // the last one
+	first    column   // the first field that the key needs of a combined line
+	last     column   // the last one
 	missing  []string // per field: the reason to reject a line without it
 	combined combined
 	json     jsonLine
 	timeAt   []int   // the slots of the JSON fields that may hold the time
-	fieldAt  [][]int // for each field, the slots of its places
+	fieldAt  [][]int // for each field, the slots of its sources
 	key      []byte
 	client   []byte // of a JSON line
 
@@ -29,16 +29,16 @@ type parser struct {
 var timeNames = []string{"timestamp", "@timestamp", "time_iso8601", "time_local", "msec", "ts", "time"}
 
 func newParser(key Key) parser {
-	p := parser{fields: key.fields, first: partAgent}
+	p := parser{fields: key.fields, first: columnAgent}
 	for _, name := range timeNames {
 		p.timeAt = append(p.timeAt, p.json.want(name))
 	}
 	for _, f := range key.fields {
-		p.first, p.last = min(p.first, f.part), max(p.last, f.part)
+		p.first, p.last = min(p.first, f.column), max(p.last, f.column)
 		p.missing = append(p.missing, fmt.Sprintf(whyNoField, f.name))
 		var slots []int
-		for _, place := range f.places {
-			slots = append(slots, p.json.want(place.name))
+		for _, source := range f.sources {
+			slots = append(slots, p.json.want(source.name))
 		}
 		p.fieldAt = append(p.fieldAt, slots)
 	}
@@ -74,7 +74,7 @@ func (p *parser) parseCombined(line []byte) (t int64, key []byte, why string) {
 	}
 	p.key = p.key[:0]
 	for i := range p.fields {
-		value := p.combined.values[p.fields[i].part]
+		value := p.combined.values[p.fields[i].column]
 		if value == nil {
 			return 0, nil, p.missing[i]
 		}
@@ -135,11 +135,11 @@ func (p *parser) jsonField(i int) (value []byte, why string) {
 	f := &p.fields[i]
 	for j, slot := range p.fieldAt[i] {
 		if value = p.json.values[slot]; value != nil {
-			value = f.part.from(value, f.places[j].kind)
+			value = f.column.from(value, f.sources[j].kind)
 		}
 		switch {
 		case value == nil:
-		case f.part == partIP:
+		case f.column == columnIP:
 			p.client, why = appendClient(p.client[:0], value)
 			return p.client, why
 		default:

@@ -17,15 +17,15 @@ type Words struct {
 type layout struct {
 	number  uint8
 	columns []*Column
-	places  []place // by column
+	spans   []span // by column
 	width   int
 }
 
-// place is where an entry keeps the words of a column.
-type place struct{ at, width uint8 }
+// span is where an entry keeps the words of a column.
+type span struct{ at, width uint8 }
 
-// read returns the words at a place of an entry. rest are the words of the entry behind the first one.
-func (p place) read(first uint64, rest []uint64) Words {
+// read returns the words at a span of an entry. rest are the words of the entry behind the first one.
+func (p span) read(first uint64, rest []uint64) Words {
 	w := Words{First: first, Wide: p.width == 2}
 	if p.at > 0 {
 		w.First = atomic.LoadUint64(&rest[p.at-1])
@@ -36,8 +36,8 @@ func (p place) read(first uint64, rest []uint64) Words {
 	return w
 }
 
-// write stores words at a place of a held entry, and returns its first word.
-func (p place) write(e table.Entry, first uint64, w Words) (next uint64) {
+// write stores words at a span of a held entry, and returns its first word.
+func (p span) write(e table.Entry, first uint64, w Words) (next uint64) {
 	if p.width == 2 {
 		w.widen()
 		atomic.StoreUint64(&e.Words[p.at+1], w.Second)
@@ -52,8 +52,8 @@ func (p place) write(e table.Entry, first uint64, w Words) (next uint64) {
 // with returns a layout with another column, or with a column of another width.
 func (l *layout) with(c *Column, width uint8) *layout {
 	next := &layout{columns: append([]*Column(nil), l.columns...)}
-	widths := make([]uint8, len(l.places), len(l.places)+1)
-	for i, p := range l.places {
+	widths := make([]uint8, len(l.spans), len(l.spans)+1)
+	for i, p := range l.spans {
 		widths[i] = p.width
 	}
 	if c.index == len(widths) {
@@ -61,7 +61,7 @@ func (l *layout) with(c *Column, width uint8) *layout {
 	}
 	widths[c.index] = width
 	for _, w := range widths {
-		next.places = append(next.places, place{uint8(next.width), w})
+		next.spans = append(next.spans, span{uint8(next.width), w})
 		next.width += int(w)
 	}
 	return next
@@ -74,7 +74,7 @@ func (l *layout) Width() int { return l.width }
 func (l *layout) Idle(first uint64, rest []uint64, now int64) bool {
 	now = algorithm.AddSaturating(now, -idleGrace)
 	for i, c := range l.columns {
-		words := l.places[i].read(first, rest)
+		words := l.spans[i].read(first, rest)
 		if words.First == table.Elsewhere {
 			return false
 		}
@@ -92,8 +92,8 @@ func (l *layout) Idle(first uint64, rest []uint64, now int64) bool {
 // Convert copies the words of each column, and widens those that have become pairs.
 func (l *layout) Convert(from table.Layout, first uint64, rest, into []uint64) {
 	earlier := from.(*layout)
-	for i, p := range earlier.places {
-		words, to := p.read(first, rest), l.places[i]
+	for i, p := range earlier.spans {
+		words, to := p.read(first, rest), l.spans[i]
 		if to.width == 2 {
 			words.widen()
 			into[to.at+1] = words.Second
@@ -112,18 +112,18 @@ func (w *Words) widen() {
 
 // fits reports whether an entry of the layout can hold words of a column.
 func (l *layout) fits(c *Column, w Words) bool {
-	return c.index < len(l.places) && (!w.Wide || l.places[c.index].width == 2)
+	return c.index < len(l.spans) && (!w.Wide || l.spans[c.index].width == 2)
 }
 
 // read returns the words of a column of a held or lent entry. first is the first word of the entry.
 func (l *layout) read(c *Column, e table.Entry, first uint64) Words {
-	if c.index >= len(l.places) {
+	if c.index >= len(l.spans) {
 		return Words{}
 	}
-	return l.places[c.index].read(first, e.Words[1:])
+	return l.spans[c.index].read(first, e.Words[1:])
 }
 
 // write stores words of a column that fit in a held entry, and returns its first word.
 func (l *layout) write(c *Column, e table.Entry, first uint64, w Words) (next uint64) {
-	return l.places[c.index].write(e, first, w)
+	return l.spans[c.index].write(e, first, w)
 }

@@ -54,7 +54,7 @@ func (l *Limit) decideOn(h table.Hash, now, n int64, a *algorithm.Answer) (allow
 		var r result
 		if len(e.Words) == 1 && l.oneWord {
 			allowed, r = l.take(&e.Words[0], now, n, a)
-		} else if p, ok := l.placeIn(l.in.layoutOf(e)); ok && p.at == 0 && p.width == 2 {
+		} else if p, ok := l.spanIn(l.in.layoutOf(e)); ok && p.at == 0 && p.width == 2 {
 			at := l.pairAt(e, h)
 			allowed, r = l.takePair(at, at.glimpse(), uint64(l.number), now, n, a)
 		} else {
@@ -91,11 +91,11 @@ func (l *Limit) pairAt(e table.Entry, h table.Hash) pair {
 	return pair{(*[2]uint64)(e.Words), &l.in.loans[h%table.Shards]}
 }
 
-// placeIn returns the place of the limit's words. ok is false if entries of the layout have none that it can use.
-func (l *Limit) placeIn(in *layout) (p place, ok bool) {
-	if l.index >= len(in.places) || !l.numbered {
-		return place{}, false
+// spanIn returns the span of the limit's words. ok is false if entries of the layout have none that it can use.
+func (l *Limit) spanIn(in *layout) (p span, ok bool) {
+	if l.index >= len(in.spans) || !l.numbered {
+		return span{}, false
 	}
-	p = in.places[l.index]
+	p = in.spans[l.index]
 	return p, p.width == 2 || l.pairs == nil || l.number == 0 && !l.fine
 }

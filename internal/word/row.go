@@ -74,7 +74,7 @@ func (r *Row) take(e table.Entry, h table.Hash, now, n int64, a *algorithm.Answe
 	return result
 }
 
-// claim returns the entry of h, with a place for each limit. ok is false if there is no room for it.
+// claim returns the entry of h, with a span for each limit. ok is false if there is no room for it.
 func (r *Row) claim(h table.Hash, now int64) (e table.Entry, ok bool) {
 	for {
 		if e = r.in.Claim(h, now); e.None() {
@@ -90,7 +90,7 @@ func (r *Row) claim(h table.Hash, now int64) (e table.Entry, ok bool) {
 func (r *Row) fits(e table.Entry) bool {
 	in := r.in.layoutOf(e)
 	for _, l := range r.limits {
-		if _, ok := l.placeIn(in); !ok {
+		if _, ok := l.spanIn(in); !ok {
 			return false
 		}
 	}

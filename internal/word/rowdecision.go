@@ -19,7 +19,7 @@ type rowDecision struct {
 // rowPart is one limit of the decision.
 type rowPart struct {
 	limit         *Limit
-	place         place
+	span          span
 	first, second uint64
 	next          Words
 	answer        algorithm.Answer // of the limit alone
@@ -31,13 +31,13 @@ func (d *rowDecision) decide(r *Row, e table.Entry, first uint64, now, n int64) 
 	d.count, d.n = len(r.limits), n
 	for i, l := range r.limits {
 		p := &d.parts[i]
-		p.limit, p.place = l, layout.places[l.index]
-		words := p.place.read(first, e.Words[1:])
+		p.limit, p.span = l, layout.spans[l.index]
+		words := p.span.read(first, e.Words[1:])
 		if result := l.settled(words.First, now); result != decided {
 			return result
 		}
 		var ok bool
-		if p.next, ok = l.decide(words, p.place.width, now, n, &p.answer); !ok {
+		if p.next, ok = l.decide(words, p.span.width, now, n, &p.answer); !ok {
 			return slow
 		}
 		p.first, p.second = words.First, words.Second
@@ -86,7 +86,7 @@ func (p *rowPart) untake(now, n int64) (ok bool) {
 		return true
 	}
 	word := p.first
-	if p.place.width == 2 {
+	if p.span.width == 2 {
 		word = algorithm.PairExpiry(p.first, p.second)
 	}
 	p.answer.ResetAfter, ok = p.limit.Words().ResetWord(word, p.limit.base, now)
@@ -106,10 +106,10 @@ func (d *rowDecision) stands(e table.Entry, first uint64) bool {
 func (d *rowDecision) isOf(e table.Entry) bool {
 	for i := range d.count {
 		p := &d.parts[i]
-		if p.place.width == 2 && atomic.LoadUint64(&e.Words[p.place.at+1]) != p.second {
+		if p.span.width == 2 && atomic.LoadUint64(&e.Words[p.span.at+1]) != p.second {
 			return false
 		}
-		if p.place.at > 0 && atomic.LoadUint64(&e.Words[p.place.at]) != p.first {
+		if p.span.at > 0 && atomic.LoadUint64(&e.Words[p.span.at]) != p.first {
 			return false
 		}
 	}
@@ -120,7 +120,7 @@ func (d *rowDecision) isOf(e table.Entry) bool {
 func (d *rowDecision) store(e table.Entry, first uint64) uint64 {
 	for i := range d.count {
 		if p := &d.parts[i]; p.answer.Changed {
-			first = p.place.write(e, first, p.next)
+			first = p.span.write(e, first, p.next)
 		}
 	}
 	return first

@@ -15,7 +15,7 @@ type Placed struct {
 func ColumnsOf(l table.Layout) []Placed {
 	in := l.(*layout)
 	placed := make([]Placed, len(in.columns))
-	for i, p := range in.places {
+	for i, p := range in.spans {
 		placed[i] = Placed{in.columns[i], p.at, p.width}
 	}
 	return placed

@@ -89,7 +89,7 @@ func (c *Column) Widen() bool {
 }
 
 // isWide reports whether entries have two words for the column, or will have them.
-func (c *Column) isWide() bool { return c.in.newest.Load().places[c.index].width == 2 }
+func (c *Column) isWide() bool { return c.in.newest.Load().spans[c.index].width == 2 }
 
 func (t *Table) layoutOf(e table.Entry) *layout { return t.layouts[e.Layout].Load() }
 

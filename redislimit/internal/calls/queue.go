@@ -7,9 +7,9 @@ type queue struct {
 }
 
 func (q *queue) push(s *Submission) {
-	s.place = place{before: q.last, waiting: true}
+	s.position = position{before: q.last, waiting: true}
 	if q.last != nil {
-		q.last.place.behind = s
+		q.last.position.behind = s
 	} else {
 		q.first = s
 	}
@@ -19,21 +19,21 @@ func (q *queue) push(s *Submission) {
 
 // remove removes s and reports whether it was in the queue.
 func (q *queue) remove(s *Submission) bool {
-	if !s.place.waiting {
+	if !s.position.waiting {
 		return false
 	}
-	before, behind := s.place.before, s.place.behind
+	before, behind := s.position.before, s.position.behind
 	if before != nil {
-		before.place.behind = behind
+		before.position.behind = behind
 	} else {
 		q.first = behind
 	}
 	if behind != nil {
-		behind.place.before = before
+		behind.position.before = before
 	} else {
 		q.last = before
 	}
-	s.place = place{}
+	s.position = position{}
 	q.decisions -= len(s.Decisions)
 	return true
 }

@@ -20,8 +20,8 @@ type Submission struct {
 	Decided   int          // how many of the decisions, after a call that could not make all of them
 	state     atomic.Int32 // the holder: open, answered or gone
 
-	place    place // in the committer's queue, under its lock
-	Err      error // of the call as a whole
+	position position // in the committer's queue, under its lock
+	Err      error    // of the call as a whole
 	Composed Composed
 	One      [1]wire.Decision // most submissions are one decision of one part
 
@@ -72,8 +72,8 @@ func (s *Submission) Clear() {
 	s.state.Store(open)
 }
 
-// place is the position of a submission in a queue.
-type place struct {
+// position is the place of a submission in a queue.
+type position struct {
 	before, behind *Submission
 	waiting        bool
 }

@@ -43,8 +43,8 @@ func (m *Metrics) HTTP(next http.Handler, known func(path string) bool) http.Han
 		if !known(path) {
 			path = otherPath
 		}
-		began, seen := time.Since(m.http.since), &answer{ResponseWriter: w, status: http.StatusOK} // a duration costs half of a time
-		defer func() {                                                                             // also of a handler that panics to cut the connection
+		began, seen := time.Since(m.http.since), &statusWriter{ResponseWriter: w, status: http.StatusOK} // a duration costs half of a time
+		defer func() {                                                                                   // also of a handler that panics to cut the connection
 			m.http.count(path, seen.status, time.Since(m.http.since)-began)
 		}()
 		next.ServeHTTP(seen, r)
@@ -64,19 +64,19 @@ func (q *requests) count(path string, status int, took time.Duration) {
 	q.counts.WithLabelValues(path, strconv.Itoa(status)).Inc()
 }
 
-// answer notes the status of an answer.
-type answer struct {
+// statusWriter notes the status of an answer.
+type statusWriter struct {
 	http.ResponseWriter
 	status int
 }
 
-func (a *answer) WriteHeader(status int) {
+func (a *statusWriter) WriteHeader(status int) {
 	a.status = status
 	a.ResponseWriter.WriteHeader(status)
 }
 
 // Unwrap returns the writer below, for http.ResponseController.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *statusWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func counters(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)

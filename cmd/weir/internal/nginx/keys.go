@@ -40,11 +40,11 @@ func only(text string) (name string, ok bool) {
 	return found[1] + found[2], true
 }
 
-// part is a variable in a key, with the text behind it.
-type part struct{ name, text string }
+// keyVariable is a variable in a key, with the text behind it.
+type keyVariable struct{ name, text string }
 
-// parts splits a key.
-func parts(text string) (before string, all []part) {
+// splitKey splits a key.
+func splitKey(text string) (before string, all []keyVariable) {
 	found := variable.FindAllStringSubmatchIndex(text, -1)
 	for i, at := range found {
 		end := len(text)
@@ -52,7 +52,7 @@ func parts(text string) (before string, all []part) {
 			end = found[i+1][0]
 		}
 		name, _ := only(text[at[0]:at[1]])
-		all = append(all, part{name, text[at[1]:end]})
+		all = append(all, keyVariable{name, text[at[1]:end]})
 	}
 	if len(found) == 0 {
 		return text, nil
@@ -62,7 +62,7 @@ func parts(text string) (before string, all []part) {
 
 // keyOf reads a key like $binary_remote_addr or $host$uri, in a server.
 func keyOf(text, serverName string) (k key, err error) {
-	before, all := parts(text)
+	before, all := splitKey(text)
 	k.text = before
 	for i, p := range all {
 		if p.name == "server_name" {
@@ -90,7 +90,7 @@ func keyOf(text, serverName string) (k key, err error) {
 }
 
 // divided reports whether different values of a variable and the next one always make different texts.
-func (p part) divided(next string) bool {
+func (p keyVariable) divided(next string) bool {
 	slash := strings.HasSuffix(next, "uri")
 	begins := func(not string) bool {
 		return p.text == "" && slash || p.text != "" && !strings.ContainsRune(not, rune(p.text[0]))

@@ -9,28 +9,28 @@ import (
 
 // location is a location block.
 type location struct {
-	place
+	scope
 	pattern
 	first  bool // ^~, which goes before regular expressions
 	inside []*location
 }
 
-// locations are the places of a server, and how nginx chooses one by the path of a request.
+// locations are the scopes of a server, and how nginx chooses one by the path of a request.
 type locations struct {
-	places []place // the first is the server
-	paths  choice  // to places
+	scopes []scope // the first is the server
+	paths  choice  // to scopes
 	named  map[string]int
 	odd    string // why rules cannot tell them apart
 }
 
-func newLocations(around place) *locations {
-	ls := &locations{places: []place{around}, named: map[string]int{}}
+func newLocations(around scope) *locations {
+	ls := &locations{scopes: []scope{around}, named: map[string]int{}}
 	tree := ls.read(around)
 	ls.checkNested(tree, false)
 	exacts, prefixes := texts(tree)
 	for _, text := range exacts {
 		if _, found := find(tree, text); found.form == exactly {
-			ls.paths.add(found.pattern, ls.place(found))
+			ls.paths.add(found.pattern, ls.scope(found))
 		}
 	}
 	slices.SortStableFunc(prefixes, func(a, b string) int { return len(b) - len(a) })
@@ -44,9 +44,9 @@ func newLocations(around place) *locations {
 		switch top, found := find(tree, text+"\x01"); { // which no longer prefix and no exact location has
 		case found == nil: // nginx refuses a location outside the one around it
 		case top.first || len(expressions) == 0:
-			ls.paths.add(p, ls.place(found))
+			ls.paths.add(p, ls.scope(found))
 		default:
-			later.add(p, ls.place(found))
+			later.add(p, ls.scope(found))
 		}
 	}
 	for _, l := range later {
@@ -55,7 +55,7 @@ func newLocations(around place) *locations {
 		}
 	}
 	for _, l := range expressions {
-		ls.paths.add(l.pattern, ls.place(l))
+		ls.paths.add(l.pattern, ls.scope(l))
 	}
 	for _, l := range later {
 		ls.paths.add(l.pattern, l.target)
@@ -70,28 +70,28 @@ func (ls *locations) strange(d *directive, why string) {
 	}
 }
 
-// place returns the number of the place of a location.
-func (ls *locations) place(l *location) string {
-	return strconv.Itoa(slices.IndexFunc(ls.places, func(p place) bool { return p.directive == l.directive }))
+// scope returns the number of the scope of a location.
+func (ls *locations) scope(l *location) string {
+	return strconv.Itoa(slices.IndexFunc(ls.scopes, func(p scope) bool { return p.directive == l.directive }))
 }
 
-// of returns the place of a path.
+// of returns the scope of a path.
 func (ls *locations) of(path string) int {
 	n, _ := strconv.Atoi(ls.paths.get(path))
 	return n
 }
 
 // read returns the locations of a block.
-func (ls *locations) read(around place) (tree []*location) {
+func (ls *locations) read(around scope) (tree []*location) {
 	for _, d := range around.block {
 		if d.name() != "location" {
 			continue
 		}
-		l := &location{place: around.within(d)}
-		ls.places = append(ls.places, l.place)
+		l := &location{scope: around.within(d)}
+		ls.scopes = append(ls.scopes, l.scope)
 		mark, text := kindOf(d)
 		if strings.HasPrefix(text, "@") {
-			ls.named[text] = len(ls.places) - 1
+			ls.named[text] = len(ls.scopes) - 1
 			continue
 		}
 		var err error
@@ -103,7 +103,7 @@ func (ls *locations) read(around place) (tree []*location) {
 		default:
 			l.pattern, l.first = prefix(text), mark == "^~"
 		}
-		if l.inside = ls.read(l.place); err != nil {
+		if l.inside = ls.read(l.scope); err != nil {
 			ls.strange(d, "cannot be matched: "+err.Error())
 			continue
 		}
@@ -134,7 +134,7 @@ func (ls *locations) checkNested(tree []*location, beside bool) {
 		ls.checkNested(l.inside, beside)
 		switch {
 		case len(l.inside) == 0 || !isExpression(l) && !slices.ContainsFunc(l.inside, isExpression):
-		case !alike(l.inside, l.place):
+		case !alike(l.inside, l.scope):
 			ls.strange(l.directive, "has locations within that rules cannot tell apart")
 		case !isExpression(l) && beside:
 			ls.strange(l.directive, "has regular expressions within, beside others")
@@ -144,7 +144,7 @@ func (ls *locations) checkNested(tree []*location, beside bool) {
 	}
 }
 
-func alike(tree []*location, p place) bool {
+func alike(tree []*location, p scope) bool {
 	return !slices.ContainsFunc(tree, func(l *location) bool { return !l.like(p) || !alike(l.inside, p) })
 }
 

@@ -4,8 +4,8 @@
 // the reason, and leaves it out with all uses of its zone, which count together.
 //
 //  1. It reads the configuration with all its includes (words.go, lua.go, parse.go).
-//  2. It finds how nginx chooses a server by port and host (servers.go), and a place in it by path (locations.go), with the
-//     settings in force there (places.go). Both are lists of which the first line that fits decides (choice.go). Zones whose
+//  2. It finds how nginx chooses a server by port and host (servers.go), and a scope in it by path (locations.go), with the
+//     settings in force there (scopes.go). Both are lists of which the first line that fits decides (choice.go). Zones whose
 //     requests come by internal redirects are left out (redirects.go).
 //  3. The key of a zone becomes attributes (keys.go), and a map or geo another list (tables.go).
 //  4. The lines that lead to a limit, without those above them, become the conditions of rules (rules.go). Rules of one zone
@@ -69,7 +69,7 @@ func (c *converter) http(block []*directive) {
 			c.zones = append(c.zones, newZone(d))
 		}
 	}
-	top := place{}.within(&directive{words: []string{"http"}, block: block})
+	top := scope{}.within(&directive{words: []string{"http"}, block: block})
 	for _, d := range block {
 		if d.name() == "server" {
 			c.addServer(top, d)
@@ -87,7 +87,7 @@ func (c *converter) http(block []*directive) {
 	}
 }
 
-func (c *converter) addServer(top place, d *directive) {
+func (c *converter) addServer(top scope, d *directive) {
 	s := newServer(d)
 	s.locations = newLocations(top.within(d))
 	for _, a := range s.addresses {

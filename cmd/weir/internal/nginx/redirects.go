@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// unknown is the target of a redirect to any place.
+// unknown is the target of a redirect to any scope.
 const unknown = -1
 
-// moved says why requests that come to a place may be limited in another place of the server, or returns "". nginx asks the
-// limits of the first place that has any for the request; an internal redirect brings a request that no limit has counted to
-// the limits of the next place. Rules know only the path that the client sent.
+// moved says why requests that come to a scope may be limited in another scope of the server, or returns "". nginx asks the
+// limits of the first scope that has any for the request; an internal redirect brings a request that no limit has counted to
+// the limits of the next scope. Rules know only the path that the client sent.
 //
-// touches reports whether a place has the limits in question. passes reports whether its limits may not count a request.
-func (ls *locations) moved(touches, passes func(p place) bool) string {
-	for _, p := range ls.places {
+// touches reports whether a scope has the limits in question. passes reports whether its limits may not count a request.
+func (ls *locations) moved(touches, passes func(p scope) bool) string {
+	for _, p := range ls.scopes {
 		if found := p.leaves(); found != nil {
-			if slices.ContainsFunc(ls.places, func(q place) bool { return !q.like(p) && (touches(p) || touches(q)) }) {
+			if slices.ContainsFunc(ls.scopes, func(q scope) bool { return !q.like(p) && (touches(p) || touches(q)) }) {
 				return fmt.Sprintf("%s (line %d) sends requests to other locations, with other limits", found, found.line)
 			}
 		}
@@ -35,10 +35,10 @@ func (ls *locations) moved(touches, passes func(p place) bool) string {
 	return ""
 }
 
-// reached returns a place with the limits in question, other than those of p, that a redirect may reach, or nil.
-func (ls *locations) reached(target int, p place, touches func(p place) bool) *place {
-	for i := range ls.places {
-		q := &ls.places[i]
+// reached returns a scope with the limits in question, other than those of p, that a redirect may reach, or nil.
+func (ls *locations) reached(target int, p scope, touches func(p scope) bool) *scope {
+	for i := range ls.scopes {
+		q := &ls.scopes[i]
 		if (target == i || target == unknown) && touches(*q) && !slices.Equal(q.settings["limit_req"], p.limits()) {
 			return q
 		}
@@ -46,14 +46,14 @@ func (ls *locations) reached(target int, p place, touches func(p place) bool) *p
 	return nil
 }
 
-// redirect is a directive that sends requests to another place.
+// redirect is a directive that sends requests to another scope.
 type redirect struct {
 	by *directive
 	to int
 }
 
-// redirects returns the redirects of a place within nginx.
-func (ls *locations) redirects(p place) (all []redirect) {
+// redirects returns the redirects of a scope within nginx.
+func (ls *locations) redirects(p scope) (all []redirect) {
 	static := !p.answers
 	for _, d := range p.block {
 		if strings.Contains(d.name(), "_by_lua") {
@@ -84,7 +84,7 @@ func (ls *locations) redirects(p place) (all []redirect) {
 }
 
 // indexes returns the redirects to index files of folders.
-func (ls *locations) indexes(p place) (all []redirect) {
+func (ls *locations) indexes(p scope) (all []redirect) {
 	for _, d := range p.settings["random_index"] {
 		all = append(all, redirect{d, unknown})
 	}
@@ -94,15 +94,15 @@ func (ls *locations) indexes(p place) (all []redirect) {
 	}
 	for _, d := range given {
 		for _, name := range d.words[1:] {
-			for _, place := range ls.indexed(p, name) {
-				all = append(all, redirect{d, place})
+			for _, scope := range ls.indexed(p, name) {
+				all = append(all, redirect{d, scope})
 			}
 		}
 	}
 	return all
 }
 
-// target returns the place of an address within nginx.
+// target returns the scope of an address within nginx.
 func (ls *locations) target(address string) int {
 	named, ok := ls.named[address]
 	path, _, _ := strings.Cut(address, "?")
@@ -115,9 +115,9 @@ func (ls *locations) target(address string) int {
 	return ls.of(path)
 }
 
-// indexed returns the places that the index file of a folder may have although the folder, whose path ends in a slash, has
-// the place p.
-func (ls *locations) indexed(p place, name string) (places []int) {
+// indexed returns the scopes that the index file of a folder may have although the folder, whose path ends in a slash, has
+// the scope p.
+func (ls *locations) indexed(p scope, name string) (scopes []int) {
 	mark, text := kindOf(p.directive)
 	read, err := expression(text, mark == "~*")
 	switch isExpression := strings.HasPrefix(mark, "~"); {
@@ -137,7 +137,7 @@ func (ls *locations) indexed(p place, name string) (places []int) {
 		default:
 			continue
 		}
-		places = append(places, i)
+		scopes = append(scopes, i)
 	}
-	return places
+	return scopes
 }

@@ -80,7 +80,7 @@ func (c *converter) noteDifferences(z *zone, made []imported.Rule) {
 	}
 }
 
-// limitIn is a limit of a zone, in the places where its key has a text.
+// limitIn is a limit of a zone, in the scopes where its key has a text.
 type limitIn struct {
 	zone  *zone
 	key   counted
@@ -129,7 +129,7 @@ func limitText(l weir.LeakyBucket, delay bool) string {
 // dry reports whether the zone is used in dry runs.
 func (c *converter) dry(z *zone) bool {
 	for _, s := range c.servers {
-		for _, p := range s.places {
+		for _, p := range s.scopes {
 			if z.use(p) != nil {
 				return p.dry()
 			}
@@ -169,11 +169,11 @@ func plainName(r rune) rune {
 	return '-'
 }
 
-// limitsIn returns the different limits of a zone, in the order of their keys and places.
+// limitsIn returns the different limits of a zone, in the order of their keys and scopes.
 func (c *converter) limitsIn(z *zone) (all []limitIn) {
 	for _, k := range z.keys {
 		for _, s := range c.servers {
-			for _, p := range s.places {
+			for _, p := range s.scopes {
 				if use := z.use(p); use != nil && k.in(s) != "" { // nginx does not count an empty key
 					limit, _ := z.limitOf(use)
 					l := limitIn{z, k, k.in(s), limit}

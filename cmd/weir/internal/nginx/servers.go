@@ -112,7 +112,7 @@ func isPlainName(name string) bool {
 // port is what nginx decides at one port.
 type port struct {
 	number string
-	hosts  choice // to the place of a server in the list of all
+	hosts  choice // to the scope of a server in the list of all
 	odd    string
 }
 
@@ -126,7 +126,7 @@ func ports(servers []*server) (all []port) {
 				at[a.port] = map[string][]int{}
 			}
 			at[a.port][key] = append(at[a.port][key], i)
-			asked[a.port] = asked[a.port] || !s.places[0].answers
+			asked[a.port] = asked[a.port] || !s.scopes[0].answers
 		}
 	}
 	for _, number := range slices.Sorted(maps.Keys(at)) {

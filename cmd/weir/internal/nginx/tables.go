@@ -216,7 +216,7 @@ type counted struct {
 
 // keysOf returns the keys of a zone, and whether some requests have none.
 func (c *converter) keysOf(text string) (keys []counted, partial bool, err error) {
-	_, all := parts(text)
+	_, all := splitKey(text)
 	for _, p := range all {
 		if c.variables[p.name] == nil {
 			continue
@@ -252,7 +252,7 @@ func (c *converter) keysByTable(name string) (keys []counted, partial bool, err 
 		return nil, false, fmt.Errorf("%s chooses between keys: %s", c.variables[name], strings.Join(texts, ", "))
 	}
 	for _, text := range texts {
-		if _, all := parts(text); variables && slices.ContainsFunc(all, func(p part) bool { return c.variables[p.name] != nil }) {
+		if _, all := splitKey(text); variables && slices.ContainsFunc(all, func(p keyVariable) bool { return c.variables[p.name] != nil }) {
 			return nil, false, fmt.Errorf("%s chooses the value of another map", c.variables[name])
 		}
 		keys = append(keys, counted{text, !variables, t.attribute, t.guards(text)})

@@ -25,7 +25,7 @@ func (c *converter) where(l limitIn) (all []where) {
 		}
 		paths[i] = s.paths.guards(func(target string) bool {
 			n, _ := strconv.Atoi(target)
-			use := l.zone.use(s.places[n])
+			use := l.zone.use(s.scopes[n])
 			if use == nil {
 				return false
 			}

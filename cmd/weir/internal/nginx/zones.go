@@ -49,8 +49,8 @@ func (c *converter) zone(name string) *zone {
 	return nil
 }
 
-// use returns the limit_req of the zone that is in force in a place, or nil.
-func (z *zone) use(p place) *directive {
+// use returns the limit_req of the zone that is in force in a scope, or nil.
+func (z *zone) use(p scope) *directive {
 	for _, d := range p.limits() {
 		if zoneName(d) == z.name {
 			return d
@@ -59,15 +59,15 @@ func (z *zone) use(p place) *directive {
 	return nil
 }
 
-// named reports whether the settings of a place name the zone, even if no request from outside reaches the place.
-func (z *zone) named(p place) bool {
+// named reports whether the settings of a scope name the zone, even if no request from outside reaches the scope.
+func (z *zone) named(p scope) bool {
 	return slices.ContainsFunc(p.settings["limit_req"], func(d *directive) bool { return zoneName(d) == z.name })
 }
 
-// uses returns the limit_req of the zone in all places, each once.
+// uses returns the limit_req of the zone in all scopes, each once.
 func (c *converter) uses(z *zone) (all []*directive) {
 	for _, s := range c.servers {
-		for _, p := range s.places {
+		for _, p := range s.scopes {
 			for _, d := range p.settings["limit_req"] {
 				if zoneName(d) == z.name && !slices.Contains(all, d) {
 					all = append(all, d)
@@ -78,7 +78,7 @@ func (c *converter) uses(z *zone) (all []*directive) {
 	return all
 }
 
-// limitOf returns the limit of a zone in a place.
+// limitOf returns the limit of a zone in a scope.
 func (z *zone) limitOf(use *directive) (weir.LeakyBucket, error) {
 	text := "limit_req_zone $key zone=zone:1m rate=" + z.rate + "; limit_req zone=zone"
 	for _, word := range use.words[1:] {
@@ -121,7 +121,7 @@ func (c *converter) unfit(z *zone) error {
 // unfitIn says why rules cannot decide as the zone does in a server, and notes whether its uses are dry runs.
 func (c *converter) unfitIn(z *zone, s *server, dry map[bool]bool) error {
 	used := false
-	for _, p := range s.places {
+	for _, p := range s.scopes {
 		if z.use(p) == nil {
 			used = used || z.named(p)
 			continue
@@ -151,7 +151,7 @@ func (c *converter) unfitIn(z *zone, s *server, dry map[bool]bool) error {
 			}
 		}
 	}
-	for _, why := range []string{s.odd, s.locations.odd, s.moved(z.named, func(p place) bool { return c.passes(s, p) })} {
+	for _, why := range []string{s.odd, s.locations.odd, s.moved(z.named, func(p scope) bool { return c.passes(s, p) })} {
 		if why != "" {
 			return errors.New(why)
 		}
@@ -159,8 +159,8 @@ func (c *converter) unfitIn(z *zone, s *server, dry map[bool]bool) error {
 	return nil
 }
 
-// passes reports whether some requests that come to a place of a server are counted by no limit of it.
-func (c *converter) passes(s *server, p place) bool {
+// passes reports whether some requests that come to a scope of a server are counted by no limit of it.
+func (c *converter) passes(s *server, p scope) bool {
 	return p.answers || returns(p.block) || !slices.ContainsFunc(p.limits(), func(d *directive) bool {
 		z := c.zone(zoneName(d))
 		return z != nil && z.countsAll(s)

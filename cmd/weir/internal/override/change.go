@@ -80,20 +80,20 @@ func (t *Table) Set(ctx context.Context, e Entry, engine weir.Engine) (before *E
 		return nil, err
 	}
 	e.Until = e.Until.UTC().Round(0) // as it comes back from the store
-	return t.change(ctx, e.place(), &e)
+	return t.change(ctx, e.target(), &e)
 }
 
 // Remove ends an entry, and returns it.
 func (t *Table) Remove(ctx context.Context, rule, key string, prefix bool) (before *Entry, err error) {
-	return t.change(ctx, place{rule, key, prefix}, nil)
+	return t.change(ctx, target{rule, key, prefix}, nil)
 }
 
-func (t *Table) change(ctx context.Context, at place, e *Entry) (before *Entry, err error) {
+func (t *Table) change(ctx context.Context, at target, e *Entry) (before *Entry, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var after []Entry
 	for _, known := range t.Entries() {
-		if known.place() == at {
+		if known.target() == at {
 			before = &known
 		} else {
 			after = append(after, known)

@@ -61,14 +61,14 @@ func (d *database) read(ctx context.Context) (rows []enginekit.Row, entries []En
 // mostTries bounds how often a change is tried while other daemons make theirs.
 const mostTries = 20
 
-func (d *database) put(ctx context.Context, at place, e *Entry) error {
+func (d *database) put(ctx context.Context, at target, e *Entry) error {
 	for range mostTries {
 		rows, entries, err := d.read(ctx)
 		if err != nil {
 			return err
 		}
 		entries = slices.DeleteFunc(entries, func(x Entry) bool {
-			return x.place() == at || time.Since(x.Until) > time.Minute // clocks differ
+			return x.target() == at || time.Since(x.Until) > time.Minute // clocks differ
 		})
 		if e != nil {
 			entries = append(entries, *e)

@@ -18,13 +18,13 @@ import (
 // file keeps entries in a file, or nowhere if it has no path.
 type file struct {
 	path    string
-	entries map[place]Entry
+	entries map[target]Entry
 	read    bool
 }
 
 // OpenFile returns the table of a file, which need not exist. Without a path, entries end with the process.
 func OpenFile(path string, log *slog.Logger) (*Table, error) {
-	return open(context.Background(), &file{path: path, entries: map[place]Entry{}}, log)
+	return open(context.Background(), &file{path: path, entries: map[target]Entry{}}, log)
 }
 
 func (f *file) load(context.Context) (entries []Entry, changed bool, err error) {
@@ -39,7 +39,7 @@ func (f *file) load(context.Context) (entries []Entry, changed bool, err error) 
 		return nil, false, &StoreError{fmt.Errorf("%s: %w", f.path, err)}
 	}
 	for _, e := range entries {
-		f.entries[e.place()] = e
+		f.entries[e.target()] = e
 	}
 	f.read = true
 	return entries, true, nil
@@ -49,7 +49,7 @@ func (f *file) load(context.Context) (entries []Entry, changed bool, err error) 
 const maxFile = 64 << 20
 
 // put writes the file again. A reader finds the old file or the new one.
-func (f *file) put(_ context.Context, at place, e *Entry) error {
+func (f *file) put(_ context.Context, at target, e *Entry) error {
 	if f.path == "" {
 		return nil
 	}

@@ -45,13 +45,13 @@ const (
 	maxText    = 1024
 )
 
-// place is what an entry is about.
-type place struct {
+// target is what an entry is about.
+type target struct {
 	rule, key string
 	prefix    bool
 }
 
-func (e *Entry) place() place { return place{e.Rule, e.Key, e.Prefix} }
+func (e *Entry) target() target { return target{e.Rule, e.Key, e.Prefix} }
 
 // check returns what is wrong with an entry. The engine must hold its limit.
 func (e *Entry) check(engine weir.Engine, now time.Time) error {
@@ -111,8 +111,8 @@ func (e *StoreError) Unwrap() error { return e.Err }
 
 // store keeps entries beyond the process.
 type store interface {
-	// put keeps an entry, or removes that of the place if it is nil.
-	put(ctx context.Context, at place, e *Entry) error
+	// put keeps an entry, or removes that of the target if it is nil.
+	put(ctx context.Context, at target, e *Entry) error
 	// load returns all entries. It returns false if they are those of the last load.
 	load(ctx context.Context) (entries []Entry, changed bool, err error)
 	// secret returns the secret that is kept, or keeps a fresh one.

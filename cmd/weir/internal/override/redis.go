@@ -127,7 +127,7 @@ func (r *redis) load(ctx context.Context) (entries []Entry, changed bool, err er
 func (r *redis) restore(ctx context.Context) error {
 	set := r.client.B().Hset().Key(r.key).FieldValue()
 	for _, e := range r.known {
-		field, err := e.place().field()
+		field, err := e.target().field()
 		if err != nil {
 			return err
 		}
@@ -148,13 +148,13 @@ func (r *redis) restore(ctx context.Context) error {
 	return nil // the next poll reads them, and the secret beside them
 }
 
-// field is the field of a place in the hash.
-func (p place) field() (string, error) {
+// field is the field of a target in the hash.
+func (p target) field() (string, error) {
 	field, err := json.Marshal([]any{p.rule, p.key, p.prefix})
 	return string(field), err
 }
 
-func (r *redis) put(ctx context.Context, at place, e *Entry) error {
+func (r *redis) put(ctx context.Context, at target, e *Entry) error {
 	field, err := at.field()
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ type Table struct {
 
 // index finds the entry of a request. It does not change.
 type index struct {
-	of      map[place]*inForce
+	of      map[target]*inForce
 	lengths []int // of prefixes, the longest first
 }
 
@@ -44,7 +44,7 @@ type inForce struct {
 // newIndex returns the index of entries whose time has not come, or nil if there are none. unread is called with those
 // that cannot be in force, such as entries of another version of weir, or of a file that was edited.
 func newIndex(entries []Entry, now time.Time, unread func(Entry, error)) (*index, error) {
-	x := &index{of: make(map[place]*inForce, len(entries))}
+	x := &index{of: make(map[target]*inForce, len(entries))}
 	for _, e := range entries {
 		if !e.Until.After(now) {
 			continue
@@ -54,7 +54,7 @@ func newIndex(entries []Entry, now time.Time, unread func(Entry, error)) (*index
 			unread(e, err)
 			continue
 		}
-		x.of[e.place()] = &inForce{Entry: e, until: e.Until.UnixNano(), limits: rule.Limits(), held: rule.Held() != nil}
+		x.of[e.target()] = &inForce{Entry: e, until: e.Until.UnixNano(), limits: rule.Limits(), held: rule.Held() != nil}
 		if e.Prefix && !slices.Contains(x.lengths, len(e.Key)) {
 			x.lengths = append(x.lengths, len(e.Key))
 		}
@@ -77,21 +77,21 @@ func (x *index) find(rule, key string, held bool, now int64) *inForce {
 	if strings.Contains(rule, "~") { // shadows, candidates and probes
 		return nil
 	}
-	if e := x.at(place{rule, key, false}, held, now); e != nil {
+	if e := x.at(target{rule, key, false}, held, now); e != nil {
 		return e
 	}
 	for _, n := range x.lengths {
 		if n > len(key) {
 			continue
 		}
-		if e := x.at(place{rule, key[:n], true}, held, now); e != nil {
+		if e := x.at(target{rule, key[:n], true}, held, now); e != nil {
 			return e
 		}
 	}
 	return nil
 }
 
-func (x *index) at(p place, held bool, now int64) *inForce {
+func (x *index) at(p target, held bool, now int64) *inForce {
 	for _, p.rule = range [2]string{p.rule, ""} {
 		e := x.of[p]
 		// A slot is given back to the rule, so an entry without slots must not admit to one with slots, nor the reverse.

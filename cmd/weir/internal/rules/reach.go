@@ -65,8 +65,8 @@ func (d *draft) warnOfDoors() {
 	}
 }
 
-// part is a part of a rule that should decide some request.
-type part struct {
+// clause is a part of a rule that should decide some request.
+type clause struct {
 	node
 	what    string         // in warnings
 	fixed   map[int]string // the values of attributes, by slot
@@ -77,27 +77,27 @@ type part struct {
 const wholeRule = "the rule"
 
 // parts returns what should decide.
-func (d *draft) parts() []part {
-	whole := part{node: d.node, what: wholeRule, decides: d.decides}
-	parts := []part{whole}
+func (d *draft) parts() []clause {
+	whole := clause{node: d.node, what: wholeRule, decides: d.decides}
+	parts := []clause{whole}
 	if d.Candidate != nil {
-		parts = append(parts, part{node: d.candidateNode, what: "the candidate", decides: func(o *Outcome) bool { return o.asks(d.Candidate) }})
+		parts = append(parts, clause{node: d.candidateNode, what: "the candidate", decides: func(o *Outcome) bool { return o.asks(d.Candidate) }})
 	}
-	limits := func(n node, of map[string]*weir.Rule, what string, place func(name string, p *part) bool) {
+	limits := func(n node, of map[string]*weir.Rule, what string, place func(name string, p *clause) bool) {
 		if n.Node == nil {
 			return
 		}
 		members, _ := n.members("")
 		for _, m := range members {
 			limit := of[m.name]
-			p := part{node: m.key, what: what, decides: func(o *Outcome) bool { return o.asks(limit) }}
+			p := clause{node: m.key, what: what, decides: func(o *Outcome) bool { return o.asks(limit) }}
 			p.where = n.where
 			if place(m.name, &p) {
 				parts = append(parts, p)
 			}
 		}
 	}
-	limits(d.planNode, d.plans, "the limit of this plan", func(name string, p *part) bool {
+	limits(d.planNode, d.plans, "the limit of this plan", func(name string, p *clause) bool {
 		p.fixed = map[int]string{d.planBy: name}
 		return true
 	})
@@ -121,7 +121,7 @@ func (o *Outcome) asks(limit *weir.Rule) bool {
 
 // placeKey fixes the attributes that make a key. It returns false for a key that cannot be looked up: a hash, or one of another
 // number of attributes, of which it warns.
-func (d *draft) placeKey(name string, p *part) bool {
+func (d *draft) placeKey(name string, p *clause) bool {
 	texts := []string{name}
 	if len(d.key) > 1 || !isPlain(name) {
 		texts = splitKey(name)
@@ -164,7 +164,7 @@ func splitKey(key string) (parts []string) {
 }
 
 // warnOfPart makes requests until the part decides one. It warns, and returns false, if it finds none.
-func (l *loader) warnOfPart(d *draft, p part, work *int) bool {
+func (l *loader) warnOfPart(d *draft, p clause, work *int) bool {
 	s := newSearch(l.config, d.Rule, p)
 	for range maxTries {
 		found := s.try()

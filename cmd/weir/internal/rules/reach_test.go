@@ -316,7 +316,7 @@ func (s *scene) checkWitnesses(t *testing.T, config *Config, r *sceneRule, warne
 // witness returns a request that the part of a line decides.
 func (s *scene) witness(config *Config, r *sceneRule, line int) Attributes {
 	d := &draft{Rule: config.Rule(r.name), loader: &loader{config: config}}
-	p := part{decides: func(*Outcome) bool { return false }}
+	p := clause{decides: func(*Outcome) bool { return false }}
 	switch kind, value, _ := strings.Cut(r.parts[line], " "); kind {
 	case "key":
 		d.placeKey(value, &p)

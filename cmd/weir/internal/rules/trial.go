@@ -218,7 +218,7 @@ func (s *step) run(config *Config, engine weir.Engine) error {
 			return fmt.Errorf("matches %s, want %s", listed(got), listed(s.matches))
 		}
 	}
-	var last answer
+	var last reply
 	for i := range s.times {
 		var err error
 		if last, err = ask(config, engine, s.request, s.cost); err != nil {
@@ -232,7 +232,7 @@ func (s *step) run(config *Config, engine weir.Engine) error {
 }
 
 // compare compares the last answer of the step.
-func (s *step) compare(a answer) error {
+func (s *step) compare(a reply) error {
 	switch {
 	case s.rule != "" && a.rule != s.rule:
 		return fmt.Errorf("%s, want rule %s", a, s.rule)
@@ -244,14 +244,14 @@ func (s *step) compare(a answer) error {
 	return nil
 }
 
-// answer is what became of one request.
-type answer struct {
+// reply is what became of one request.
+type reply struct {
 	allowed  bool
 	rule     string
 	decision weir.Decision
 }
 
-func (a answer) String() string {
+func (a reply) String() string {
 	text := "got deny"
 	if a.allowed {
 		text = "got allow"
@@ -269,7 +269,7 @@ func (a answer) String() string {
 }
 
 // ask makes one request.
-func ask(config *Config, engine weir.Engine, request Attributes, cost int64) (a answer, err error) {
+func ask(config *Config, engine weir.Engine, request Attributes, cost int64) (a reply, err error) {
 	var o Outcome
 	config.Decide(request, cost, &o)
 	if o.Rule != nil {

@@ -52,7 +52,7 @@ func isOfEnvoy(name string) bool {
 type search struct {
 	config  *Config
 	rule    *Rule
-	part    part
+	clause  clause
 	random  *rand.Rand
 	http    bool // gateways may send the request
 	envoy   bool // or Envoy may
@@ -66,9 +66,9 @@ type search struct {
 	needs   map[int]bool   // the attributes that other rules need, and whether as a number
 }
 
-func newSearch(c *Config, r *Rule, p part) *search {
+func newSearch(c *Config, r *Rule, p clause) *search {
 	ofHTTP, ofEnvoy := c.readBy(r)
-	s := &search{config: c, rule: r, part: p, needs: map[int]bool{}, random: rand.New(rand.NewPCG(1, uint64(r.order)))}
+	s := &search{config: c, rule: r, clause: p, needs: map[int]bool{}, random: rand.New(rand.NewPCG(1, uint64(r.order)))}
 	s.http, s.envoy = ofHTTP != "" || ofEnvoy == "", ofEnvoy != "" || ofHTTP == ""
 	for i := range r.except {
 		s.leave(&r.except[i])
@@ -116,7 +116,7 @@ func (s *search) try() bool {
 	s.work = 20 + 2*len(s.config.index.candidates(values, nil))
 	var o Outcome
 	s.config.Decide(s.request, 1, &o)
-	if s.part.decides(&o) {
+	if s.clause.decides(&o) {
 		return true
 	}
 	if s.rule.matches(values) {
@@ -162,10 +162,10 @@ func (s *search) setKey() {
 		s.set(from, s.number())
 	}
 	for slot, a := range s.config.mentions {
-		if s.part.absent[slot] {
+		if s.clause.absent[slot] {
 			delete(s.request, sentAs(a))
 		}
-		value, fixed := s.part.fixed[slot]
+		value, fixed := s.clause.fixed[slot]
 		if network, err := netip.ParsePrefix(value); err == nil && a.family == asAddress {
 			value = s.inKey(slot, network)
 		}
@@ -366,7 +366,7 @@ func (s *search) obstacle() string {
 		return "servers read different paths in those of its requests, which are refused"
 	}
 	for i, r := range o.Rules {
-		if r == s.rule && len(s.part.fixed)+len(s.part.absent) > 0 {
+		if r == s.rule && len(s.clause.fixed)+len(s.clause.absent) > 0 {
 			return "its requests have other limits, and the key " + shown(o.Requests[i].Key)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// place is a location, or a server or http block, with the settings in force in it.
-type place struct {
+// scope is a location, or a server or http block, with the settings in force in it.
+type scope struct {
 	*directive // nil of http
 	settings   map[string][]*directive
 	answers    bool // it answers requests before limits are asked
@@ -17,9 +17,9 @@ var inherited = []string{
 	"internal", "limit_req", "limit_req_dry_run", "error_page", "index", "random_index", "auth_request", "mirror", "add_before_body", "add_after_body",
 }
 
-// within returns the place of a block inside.
-func (p place) within(d *directive) place {
-	q := place{directive: d, settings: map[string][]*directive{}}
+// within returns the scope of a block inside.
+func (p scope) within(d *directive) scope {
+	q := scope{directive: d, settings: map[string][]*directive{}}
 	for _, name := range inherited {
 		q.settings[name] = p.settings[name]
 	}
@@ -50,8 +50,8 @@ func answers(block []*directive) bool {
 	return false
 }
 
-// limits returns the limit_req in force for requests that come to the place.
-func (p place) limits() []*directive {
+// limits returns the limit_req in force for requests that come to the scope.
+func (p scope) limits() []*directive {
 	if p.answers || p.settings["internal"] != nil {
 		return nil
 	}
@@ -59,13 +59,13 @@ func (p place) limits() []*directive {
 }
 
 // dry reports whether the limits refuse nothing.
-func (p place) dry() bool {
+func (p scope) dry() bool {
 	given := p.settings["limit_req_dry_run"]
 	return given != nil && given[0].arg(0) == "on"
 }
 
-// like reports whether two places limit alike, also requests that are redirected to them.
-func (p place) like(q place) bool {
+// like reports whether two scopes limit alike, also requests that are redirected to them.
+func (p scope) like(q scope) bool {
 	sameNames := slices.Equal(p.settings["limit_req"], q.settings["limit_req"])
 	return sameNames && slices.Equal(p.limits(), q.limits()) && (p.dry() == q.dry() || len(p.limits()) == 0)
 }
@@ -76,8 +76,8 @@ func isRedirect(d *directive) bool {
 	return outside || d.arg(2) == "permanent" || d.arg(2) == "redirect"
 }
 
-// leaves returns a directive of the place that sends requests to other locations before limits are asked, or nil.
-func (p place) leaves() *directive {
+// leaves returns a directive of the scope that sends requests to other locations before limits are asked, or nil.
+func (p scope) leaves() *directive {
 	for _, d := range rewrites(p.block) {
 		if p.name() != "location" || d.arg(2) != "break" {
 			return d
