@@ -66,7 +66,7 @@ func (b *booking) can(c *caller) bool {
 func (b *booking) join(c *caller) error {
 	r := c.requests[0]
 	k := b.keys[keyOf(&r)]
-	if k != nil && !k.notBefore.IsZero() && k.callers.Single() && k.callers.First().flow == c.flow {
+	if k != nil && !k.notBefore.IsZero() && k.callers.Len() > 0 && k.callers.Single() && k.callers.First().flow == c.flow {
 		if err := c.tooLate(time.Until(k.notBefore)); err != nil {
 			return err
 		}

@@ -57,6 +57,31 @@ func TestBookedCallersOfSeveralQueuesUseTheRateWholeInOrderWithinEach(t *testing
 	}
 }
 
+// The last caller of a key leaves while a booking is on its way, and the next comes before the answer.
+func TestACallerComesWhenTheLastOneHasLeftDuringABooking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		trip := 20 * time.Millisecond
+		q, vendor := mustQueue(t, newServer(t).Connect(waittest.Network{Way: func() time.Duration { return trip / 2 }})), rule(t, "vendor", "token bucket 1/s burst 1")
+		var all sync.WaitGroup
+		defer all.Wait()
+		for i := range 400 {
+			key := strconv.Itoa(i)
+			waits := func(wait time.Duration) {
+				ctx, leave := context.WithTimeout(context.WithoutCancel(t.Context()), wait)
+				defer leave()
+				_, _ = q.Wait(ctx, vendor.For(key, 1))
+			}
+			waits(time.Minute)
+			all.Go(func() {
+				ctx, leave := context.WithCancel(t.Context())
+				time.AfterFunc(time.Duration(i)*3*time.Millisecond, leave)
+				_, _ = q.Wait(ctx, vendor.For(key, 1))
+				waits(time.Minute)
+			})
+		}
+	})
+}
+
 // Callers of several costs are booked in one call, and those of two are refused because of their deadlines.
 func TestCallersOfSeveralCostsAreRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
