@@ -280,8 +280,11 @@ func (h *handler) explain(r *http.Request) (any, error) {
 		return nil, err
 	}
 	_, config := h.Rules()
-	if config == nil {
+	switch {
+	case config == nil:
 		return nil, wrong("the rules of this daemon are in flags, and so match no attributes")
+	case !config.ByAttributes():
+		return nil, wrong("the rules of this daemon are those of envoyproxy/ratelimit, and so match descriptors and no attributes")
 	}
 	request := rules.Attributes{}
 	for name, value := range asked.Attributes {

@@ -8,7 +8,7 @@ import (
 )
 
 // apart are the operations of paths whose requests may be decisions of their own.
-var apart = map[string]weir.Op{takePath: weir.OpTake, peekPath: weir.OpPeek, "/v1/record": weir.OpRecord, returnPath: weir.OpReturn}
+var apart = map[string]weir.Op{takePath: weir.OpTake, peekPath: weir.OpPeek, "/v1/record": weir.OpRecord, "/v1/return": weir.OpReturn}
 
 // decideApart makes one decision for each request, all in one call of the engine. The answers have the order of the requests.
 // A problem with one of them stands in its place.
@@ -32,7 +32,7 @@ func (a *API) decideApart(ctx context.Context, c *call, w http.ResponseWriter, r
 				a.asked(asked, result.Decision.Allowed)
 			}
 			c.answer = c.force.appendMessage(appendDecision(c.answer, result.Decision, c.force.leases.shortest(asked), ""), result.Decision)
-			if asksOfKeys(r.URL.Path) {
+			if op == weir.OpPeek {
 				c.answer = c.force.appendMissed(c.answer, asked)
 			}
 		}

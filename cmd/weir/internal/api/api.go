@@ -109,7 +109,7 @@ var routes = map[string]route{
 	takePath:        {posts, decideWith(weir.Engine.Take)},
 	peekPath:        {posts, decideWith(weir.Engine.Peek)},
 	"/v1/record":    {posts, decideWith(weir.Engine.Record)},
-	returnPath:      {posts, decideWith(weir.Engine.Return)},
+	"/v1/return":    {posts, decideWith(weir.Engine.Return)},
 	"/v1/reset":     {posts, (*API).reset},
 	"/v1/wait":      {posts, (*API).wait},
 	"/v1/reserve":   {posts, (*API).reserve},

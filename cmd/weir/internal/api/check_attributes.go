@@ -25,7 +25,7 @@ const (
 // byAttributes reports whether rules in files find what decides a check: the daemon has trusted gateways, which send neither
 // rule nor key nor cost. Such a check has no query, because some gateways pass on that of the client.
 func (c *checks) byAttributes(force *inForce) bool {
-	return force.config != nil && c.Gateways != nil && c.Rule == "" && c.Key == "" && c.Cost == ""
+	return force.byAttributes() && c.Gateways != nil && c.Rule == "" && c.Key == "" && c.Cost == ""
 }
 
 // checkAttributes decides by the rules that match the request of the client.

@@ -98,7 +98,6 @@ func (a *API) failed(err error, where ...any) {
 }
 
 const (
-	takePath   = "/v1/take"
-	peekPath   = "/v1/peek" // the only path that never counts a cost
-	returnPath = "/v1/return"
+	takePath = "/v1/take"
+	peekPath = "/v1/peek" // the only path that never counts a cost
 )

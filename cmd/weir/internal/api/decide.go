@@ -44,7 +44,7 @@ func decideWith(op operation) func(*API, http.ResponseWriter, *http.Request) {
 			a.tryBeside(&c.outcome, d)
 		}
 		c.answer = c.force.appendMessage(appendDecision(c.answer, d, c.force.leases.shortest(c.requests), ""), d)
-		if asksOfKeys(r.URL.Path) && len(c.outcome.Requests) == 0 {
+		if r.URL.Path == peekPath && len(c.outcome.Requests) == 0 {
 			c.answer = c.force.appendMissed(c.answer, c.requests)
 		}
 		writeJSON(w, c.answer)

@@ -64,7 +64,7 @@ func (d *decoder) document() {
 			}
 			several, d.apart = true, string(d.text) == fieldDecisions
 			d.list(body.of(string(d.text)), d.element)
-		case d.form.attributes && d.config != nil && string(d.text) == fieldAttributes:
+		case d.form.attributes && d.byAttributes() && string(d.text) == fieldAttributes:
 			d.request = d.attributes(body.of(fieldAttributes))
 		case d.patience != nil && string(d.text) == fieldPatience:
 			*d.patience = d.seconds(body.of(fieldPatience))
@@ -184,9 +184,13 @@ func (d *decoder) member(it *item, at spot) {
 			d.fail(badField(at.of(fieldLimit).String(), "is in the request, and the daemon lets callers name no limits; weir serve --dynamic does"))
 			return
 		}
+		if string(d.text) == fieldAttributes && d.config != nil && !d.config.ByAttributes() {
+			d.fail(badField(at.of(fieldAttributes).String(), "are in the request, and the rules are those of envoyproxy/ratelimit, which descriptors find; ask /json or --grpc"))
+			return
+		}
 		if at.index < 0 {
 			known = append(known, fieldRequests)
-			if d.form.attributes && d.config != nil {
+			if d.form.attributes && d.byAttributes() {
 				known = append(known, fieldAttributes)
 			}
 			if d.patience != nil {

@@ -78,6 +78,9 @@ func (a *API) InForce() (named []*weir.Rule, config *rules.Config) {
 	return f.named, f.config
 }
 
+// byAttributes reports whether rules decide requests by their attributes.
+func (f *inForce) byAttributes() bool { return f.config != nil && f.config.ByAttributes() }
+
 // appendMessage adds the text of the rule that refuses to an answer.
 func (f *inForce) appendMessage(answer []byte, d weir.Decision) []byte {
 	text := ""

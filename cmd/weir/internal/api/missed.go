@@ -18,10 +18,7 @@ func (f *inForce) unnamed(rule string) string {
 // Unnamed says why no request can name a rule, in words that follow its name.
 func (a *API) Unnamed(rule string) string { return a.force.Load().unnamed(rule) }
 
-// asksOfKeys reports whether a path looks at keys or gives units back, so that a key that nobody has is a mistake.
-func asksOfKeys(path string) bool { return path == peekPath || path == returnPath }
-
-// appendMissed adds warnings of keys that no request by attributes has, which a look at them or a change of them misses. Callers
+// appendMissed adds warnings of keys that no request by attributes has, which a peek or a reset misses. Callers
 // that name rule and key themselves may have such keys.
 func (f *inForce) appendMissed(answer []byte, requests []weir.Request) []byte {
 	if f.config == nil {

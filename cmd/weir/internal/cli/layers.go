@@ -39,6 +39,12 @@ func (o *Layers) AddFlags(cmd *cobra.Command, sharers string) {
 // Given reports whether a flag or a file names a policy.
 func (o *Layers) Given() bool { return len(o.onFailure)+len(o.Files) > 0 }
 
+// Shares reports whether a policy answers by a share of the limits, for which the number of peers counts.
+func (o *Layers) Shares() bool {
+	return slices.Contains(slices.Collect(maps.Values(o.Files)), layer.Local) ||
+		slices.ContainsFunc(o.onFailure, func(text string) bool { return strings.HasSuffix(text, layer.Local.String()) })
+}
+
 // Check checks the values of the flags.
 func (o *Layers) Check() error {
 	switch {
@@ -58,6 +64,7 @@ func (o *Layers) Check() error {
 func (o *Layers) Guard(rules []*weir.Rule) (layer.GuardOptions, error) {
 	options := layer.GuardOptions{Rules: map[string]layer.Policy{}, Peers: o.peers, Deadline: o.deadline}
 	maps.Copy(options.Rules, o.Files)
+	given := map[string]bool{}
 	for _, text := range o.onFailure {
 		name, policy := "", text
 		if at := strings.LastIndexByte(text, '='); at >= 0 {
@@ -69,6 +76,8 @@ func (o *Layers) Guard(rules []*weir.Rule) (layer.GuardOptions, error) {
 		}
 		known := func(r *weir.Rule) bool { return r.Name() == name }
 		switch {
+		case given[name]:
+			return options, Misusef("leave one of them out", "--on-failure %s: there is another policy for the same rules", Printable(text))
 		case name == "":
 			options.OnFailure = p
 		case !slices.ContainsFunc(rules, known):
@@ -76,6 +85,7 @@ func (o *Layers) Guard(rules []*weir.Rule) (layer.GuardOptions, error) {
 		default:
 			options.Rules[name] = p
 		}
+		given[name] = true
 	}
 	return options, nil
 }

@@ -58,6 +58,7 @@ type Limit struct {
 	Rule      *weir.Rule // nil if Unlimited
 	Beyond    *weir.Rule // the same states, with room for one more; nil of an Own limit
 	OnFailure layer.Policy
+	HasPolicy bool // the file names it
 	Shown     *service.RateLimitResponse_RateLimit
 	path      string // of keys and values in the file
 	File      string

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/imported"
-	"github.com/weirflow/weir/layer"
 )
 
 // Import makes rules of our own of the files. A rule matches the entries that lead to its descriptor, without those for
@@ -170,7 +169,7 @@ func decides(r *imported.Rule, limit *Limit) {
 		}
 		r.Limit = strings.Join(texts, " and ")
 	}
-	if limit.OnFailure != layer.Deny {
+	if limit.HasPolicy {
 		r.OnFailure = limit.OnFailure.String()
 	}
 	if r.Unlimited || r.Deny {

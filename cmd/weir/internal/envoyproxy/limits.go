@@ -84,7 +84,7 @@ func (r *reader) extension(l *draft, v rules.Value) {
 		case "all_or_nothing":
 			l.Atomic = f.Flag()
 		case "on_failure":
-			_ = l.OnFailure.UnmarshalText([]byte(f.OneOf("deny", "allow", "local")))
+			l.HasPolicy = l.OnFailure.UnmarshalText([]byte(f.OneOf("deny", "allow", "local"))) == nil
 		default:
 			f.Key.Fail("the key %q of weir is unknown, want limit, all_or_nothing or on_failure", f.Name)
 		}
@@ -125,7 +125,7 @@ func (r *reader) finish(l *draft, path string, v rules.Value) {
 		return
 	}
 	r.config.Limits = append(r.config.Limits, l.Limit)
-	r.list = append(r.list, &rules.Rule{Name: l.Rule.Name(), File: l.File, Line: l.Line, OnFailure: l.OnFailure, Limit: l.Rule})
+	r.list = append(r.list, &rules.Rule{Name: l.Rule.Name(), File: l.File, Line: l.Line, OnFailure: l.OnFailure, HasPolicy: l.HasPolicy, Limit: l.Rule})
 }
 
 // makeRules makes the rules of a limit.

@@ -71,14 +71,26 @@ func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *s
 	if err := c.decide(ctx, s.Engine); err != nil {
 		return nil, s.fail(err)
 	}
-	if s.Asked != nil && len(c.takes) > 0 {
-		s.Asked(c.takes, c.decision.Allowed)
+	if s.Asked != nil {
+		c.tellAsked(s.Asked)
 	}
 	c.tell(ctx, s)
 	if c.in.compat != nil {
 		return c.answerCompat(s), nil
 	}
 	return c.answer(), nil
+}
+
+// tellAsked tells of the decision on what is taken, and of those that are recorded, each by itself.
+func (c *call) tellAsked(asked func(requests []weir.Request, allowed bool)) {
+	if len(c.takes) > 0 {
+		asked(c.takes, c.decision.Allowed)
+	}
+	for i := range c.parts {
+		if p := &c.parts[i]; p.op == record && len(p.requests) > 0 && p.counted.Limit != nil {
+			asked(p.requests, !p.over() || p.counted.Limit.Shadow || c.in.compat.Shadow)
+		}
+	}
 }
 
 // read lists what the descriptors ask of the engine.

@@ -117,7 +117,7 @@ func init() {
 		{"keys", "Limits of single keys.", mapOf(listOf(texts)), func(n node, d *draft) { d.keyNode = n }},
 		{"cost", "The units of a request.", either(wholes(0, weir.MaxCount), object(&costFields, "from")), func(n node, d *draft) { d.readCost(n) }},
 		{"on_failure", "The answer while the engine fails.", words("deny", "allow", "local"), func(n node, d *draft) {
-			_ = d.OnFailure.UnmarshalText([]byte(n.oneOf("deny", "allow", "local")))
+			d.HasPolicy = d.OnFailure.UnmarshalText([]byte(n.oneOf("deny", "allow", "local"))) == nil
 		}},
 		{"shadow", "Decide and count, and never refuse.", flags, func(n node, d *draft) { d.Shadow = n.flag() }},
 		{"candidate", "Another limit, decided and counted beside the limit in force.", listOf(texts), func(n node, d *draft) { d.candidateNode = n }},

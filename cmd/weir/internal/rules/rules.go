@@ -33,6 +33,9 @@ type Config struct {
 	index    index
 }
 
+// ByAttributes reports whether attributes find rules. They find none that the parser of another format has read.
+func (c *Config) ByAttributes() bool { return c.Foreign == nil }
+
 // Rule returns the rule of a name, or nil.
 func (c *Config) Rule(name string) *Rule { return c.names[name] }
 
@@ -53,6 +56,7 @@ type Rule struct {
 	Line      int
 	Message   string       // for people whose request the rule refuses
 	OnFailure layer.Policy // while the engine fails
+	HasPolicy bool         // the rule names it, so that no policy for other rules stands in for deny
 	Deny      bool         // refuses every request that matches
 	Unlimited bool         // exempts every request that matches from other limits
 	Shadow    bool         // decides and counts, and never refuses
@@ -126,7 +130,7 @@ func (c *Config) Limits() (all []*weir.Rule) {
 func (c *Config) Policies() map[string]layer.Policy {
 	policies := map[string]layer.Policy{}
 	for _, r := range c.Rules {
-		if r.OnFailure != layer.Deny {
+		if r.HasPolicy {
 			policies[r.Name] = r.OnFailure
 		}
 	}

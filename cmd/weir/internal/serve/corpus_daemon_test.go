@@ -172,7 +172,7 @@ func (d *corpusDaemon) assemble(t *testing.T, o *corpusFiles, engine weir.Engine
 	seen.Watch(metrics.Sources{Engine: engine, API: a})
 	d.http, d.stop = a, a.Stopping
 	d.counts = func() string { return counted(seen.Handler()) }
-	d.serveRedis(t, resp.New(resp.Options{Engine: engine, Rule: a.Rule, Patience: o.patience, Asked: d.asked, Wait: a.Wait, Reserve: a.Reserve,
+	d.serveRedis(t, resp.New(resp.Options{Engine: engine, Rule: a.Rule, Unnamed: a.Unnamed, Patience: o.patience, Asked: d.asked, Wait: a.Wait, Reserve: a.Reserve,
 		Settle: a.Settle, Failed: a.Failed, Clients: 10, Log: log, Door: d.door}))
 }
 

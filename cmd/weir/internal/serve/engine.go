@@ -108,7 +108,7 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 	warnOfPassword(o.where, server, log)
 	chosen := &chosenEngine{patience: cli.RedisPatience}
 	guard.Logger, guard.OnChange = log, chosen.health.changed
-	if guard.OnFailure != layer.Deny || len(guard.Rules) > 0 {
+	if o.layers.Given() {
 		guard.Rules[api.SettledRule] = layer.Local
 	}
 	engine, end, err := layer.Around(o.counted(server), layer.AroundOptions{Guard: guard, Lease: o.lease})

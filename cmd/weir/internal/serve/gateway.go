@@ -55,7 +55,7 @@ func (o *gatewayOptions) options(log *slog.Logger, files bool) (api.CheckOptions
 	case named && len(o.trust) == 0:
 		return none, cli.Misuse(errors.New("--check-key, --check-rule or --check-cost without --check-trust: a client could set the field itself"), "name the address that the gateway connects from: --check-trust 127.0.0.1")
 	case !named && len(o.trust) > 0 && !files:
-		return none, cli.Misuse(errors.New("--check-trust without a header field to believe"), "name one, like --check-key X-Forwarded-For, or read rules from files with --config")
+		return none, cli.Misuse(errors.New("--check-trust without a header field to believe"), "name one, like --check-key X-Forwarded-For, or read rules in the form of weir itself from files with --config")
 	case len(o.trust) == 0:
 		return check, nil
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/admin"
@@ -46,6 +47,7 @@ type options struct {
 	traces      traceOptions
 	isSet       func(flag string) bool
 	set         func(flag, value string) error
+	flags       *pflag.FlagSet
 }
 
 // Command returns the command serve.
@@ -68,7 +70,7 @@ func Command() *cobra.Command {
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			o.isSet, o.set = cmd.Flags().Changed, cmd.Flags().Set
+			o.isSet, o.set, o.flags = cmd.Flags().Changed, cmd.Flags().Set, cmd.Flags()
 			return o.runUntilSignal(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -174,7 +176,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	log := slog.New(o.log.handler(errs))
 	seen := metrics.New(o.engine.kind(), log)
 	o.state.log, o.engine.observe, o.ports.seen = log, seen.EngineCall, seen
-	check, err := o.gateway.options(log, used.set != nil)
+	check, err := o.gateway.options(log, used.set != nil && used.config().ByAttributes())
 	if err != nil {
 		return err
 	}
@@ -248,6 +250,8 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	o.compat.begin(d.log, d.used.config())
 	d.changed.logIdle(d.used.named, d.used.config())
 	d.used.warn(d.log)
+	o.warnOfFlags(d.log)
+	o.warnOfPolicies(d.log, d.used.config())
 	envoy := o.ports.envoy.server(d.engine, d.used, &o.compat.stats, d.seen, func(err error) { s.api.Failed(err) }, d.recorded, d.log)
 	s.api = api.New(api.Options{
 		Serves: door.Serves, Who: door.Of, Engine: d.engine.Engine, Keys: d.seen.Top, Rules: d.used.named, Config: d.used.config(), Log: d.log, Patience: d.engine.patience, EngineFails: d.engine.health.fails,
@@ -284,6 +288,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 		d.used.set.Check(d.engine.Check)
 		go d.used.keepUp(ctx, s.api, d.seen, func(config *rules.Config) {
 			o.compat.warn(d.log, config)
+			o.warnOfPolicies(d.log, config)
 			d.changed.logIdle(config.Named(), config)
 			if envoy != nil {
 				envoy.Use(config)

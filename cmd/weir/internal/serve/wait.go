@@ -30,7 +30,7 @@ func (o *waitOptions) check(connections int) error {
 		return cli.Misusef("use a duration above 0, like 30s or 5m", "--max-wait %v: not a time to wait", o.longest)
 	case o.callers < 0:
 		return cli.Misusef("a waiting caller keeps its connection; the default is half of --max-connections", "--max-waiting %d: not a number of callers", o.callers)
-	case o.callers >= connections && connections > 1:
+	case o.callers > max(connections-1, 1):
 		return cli.Misusef("a waiting caller keeps its connection: raise --max-connections, or leave connections for other requests",
 			"--max-waiting %d with --max-connections %d: no connection would be left", o.callers, connections)
 	}
