@@ -169,7 +169,7 @@ func releaseAll(b *testing.B, waiters, rate int64) time.Duration {
 			}
 		})
 	}
-	for int64(lim.Waiting()) < waiters {
+	for int64(lim.WaitStats().Waiting) < waiters {
 		runtime.Gosched()
 	}
 	start := time.Now()

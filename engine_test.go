@@ -741,7 +741,7 @@ func TestAClockThatPanicsLeavesNothingLocked(t *testing.T) {
 	ctx := context.Background()
 	verbs := []func(){
 		func() { lim.Allow() }, func() { lim.Take(1) }, func() { lim.Peek(1) }, func() { lim.Record(1) }, lim.Reset,
-		func() { _ = lim.SetLimit(limit) }, func() { lim.Waiting() }, func() { lim.Reserve(1, 0) }, func() { _ = lim.WaitMax(ctx, 1, 1) },
+		func() { _ = lim.SetLimit(limit) }, func() { lim.WaitStats() }, func() { lim.Reserve(1, 0) }, func() { _ = lim.WaitMax(ctx, 1, 1) },
 		func() { k.Allow("k") }, func() { k.Take("k", 1) }, func() { k.Peek("k", 1) }, func() { k.Record("k", 1) }, func() { k.Reset("k") },
 		func() { _ = k.SetLimit(limit) }, k.Refresh, func() { k.Reserve("k", 1, 0) }, func() { _ = k.WaitMax(ctx, "k", 1, 1) },
 		func() { m.Take(ctx, rule.For("k", 1)) }, func() { m.Peek(ctx, rule.For("k", 1)) }, func() { m.Record(ctx, rule.For("k", 1)) },
@@ -798,8 +798,8 @@ func TestAClockThatPanicsLeavesNothingUnplanned(t *testing.T) {
 			clock.broken.Store(false)
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if gone.Load()+left.Load()+broke.Load() != 8 || lim.Waiting() != 0 {
-				t.Errorf("seed %d: %d were released, %d left and %d panicked, of 8; %d still wait", seed, gone.Load(), left.Load(), broke.Load(), lim.Waiting())
+			if gone.Load()+left.Load()+broke.Load() != 8 || lim.WaitStats().Waiting != 0 {
+				t.Errorf("seed %d: %d were released, %d left and %d panicked, of 8; %d still wait", seed, gone.Load(), left.Load(), broke.Load(), lim.WaitStats().Waiting)
 			}
 			if most := int64(time.Since(start) / time.Second); gone.Load() > most || !lim.Allow() {
 				t.Errorf("seed %d: %d were released in %ds, and no unit was left", seed, gone.Load(), most)

@@ -58,12 +58,11 @@ const (
 	CodeOneSubject                 // an idle key differs from a new one, so engines could never evict it
 	CodeDialect                    // the dialect has other terms; the Reason names them
 	CodeEngine                     // the engine cannot hold the limit exactly
-	CodeNoPace                     // the limit cannot pace
 )
 
 var codeNames = map[Code]string{
 	CodeBounds: "out of bounds", CodeMissing: "missing", CodeName: "name", CodeLimitCount: "number of limits", CodeAlone: "stands alone",
-	CodeOneSubject: "one subject", CodeDialect: "dialect", CodeEngine: "engine", CodeNoPace: "cannot pace",
+	CodeOneSubject: "one subject", CodeDialect: "dialect", CodeEngine: "engine",
 }
 
 // String returns the name of the code, or "" for an unknown code.
@@ -221,9 +220,6 @@ func WasCounted(err error) Counted {
 	}
 	return CountedUnknown
 }
-
-// MayHaveCounted reports whether a call that failed with err was or may have been counted: see [WasCounted].
-func MayHaveCounted(err error) bool { return WasCounted(err) != CountedNo }
 
 // Unavailable reports whether a call failed because the engine could not be reached, or could not decide for now, so that
 // the same call may succeed later. An error says so with its method Unavailable() bool.

@@ -100,9 +100,6 @@ func (l *Limiter) Close() {
 	s.Close(now)
 }
 
-// Waiting returns the number of waiting callers.
-func (l *Limiter) Waiting() int { return l.WaitStats().Waiting }
-
 // WaitStats returns the statistics of the waiting callers.
 func (l *Limiter) WaitStats() WaitStats {
 	var s line.Stats

@@ -782,7 +782,7 @@ func TestWaitingStartsNoGoroutine(t *testing.T) {
 	for range 100 {
 		all.Go(func() { lim.Wait(ctx) })
 	}
-	for lim.Waiting() < 100 {
+	for lim.WaitStats().Waiting < 100 {
 		runtime.Gosched()
 	}
 	if now := runtime.NumGoroutine(); now > before+100 {
@@ -821,7 +821,7 @@ func TestNoTimerIsLeftAfterTheLastWaiter(t *testing.T) {
 			defer cancel()
 			var waiter sync.WaitGroup
 			waiter.Go(func() { lim.Wait(ctx) })
-			for lim.Waiting() == 0 {
+			for lim.WaitStats().Waiting == 0 {
 				runtime.Gosched()
 			}
 			runtime.GC()

@@ -25,9 +25,8 @@ type Options struct {
 	// MaxKeys bounds the keys that a Keyed remembers, not counting idle ones that it may evict. Further keys share states.
 	// A Limiter ignores it. Default, and for any value below 1: DefaultMaxKeys.
 	MaxKeys int
-	// Clock returns the time in nanoseconds since the Unix epoch, and is used unchanged: see MonotonicClock and
-	// CachedClock. Waiting callers sleep on the machine's clock for durations of this one. Default: as
-	// MemoryOptions.Clock.
+	// Clock returns the time in nanoseconds since the Unix epoch, and is used unchanged: see MonotonicClock. Waiting
+	// callers sleep on the machine's clock for durations of this one. Default: as MemoryOptions.Clock.
 	Clock func() int64
 }
 
@@ -79,23 +78,3 @@ func (o *Options) check() error {
 func MonotonicClock() int64 { return monotonic.Now() }
 
 var monotonic = clock.Monotonic(clock.New(nil))
-
-// CachedClock is a clock that is nearly free to read: a goroutine updates a number every precision. Pass its Now as
-// the Clock of Options or MemoryOptions.
-//
-// Decisions see the time up to the precision late, and later while the machine is too busy to run the goroutine. They
-// never see it early. So a limit never admits more than it would on the true clock plus the lag, but units refill
-// later by the lag, and all callers between two ticks decide at the same instant. Do not use it with a rate whose
-// unit takes less than the precision, or with a LeakyBucket, which it cannot space more finely.
-type CachedClock struct{ cached *clock.Cached }
-
-// NewCachedClock starts a clock with a precision of at least 1 µs. Close ends its goroutine.
-func NewCachedClock(precision time.Duration) *CachedClock {
-	return &CachedClock{clock.NewCached(max(precision, time.Microsecond))}
-}
-
-// Now returns the time in nanoseconds since the Unix epoch as of the last tick.
-func (c *CachedClock) Now() int64 { return c.cached.Now() }
-
-// Close stops the clock; Now then keeps its value.
-func (c *CachedClock) Close() { c.cached.Close() }

@@ -79,22 +79,6 @@ func TestZeroIsZeroAsAnArgumentAndTheDefaultInATurn(t *testing.T) {
 	})
 }
 
-func TestCachedClockIsLateByItsPrecisionAtMostAndNeverEarly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const precision = time.Millisecond
-		c := weir.NewCachedClock(precision)
-		defer c.Close()
-		defer c.Close() // a second time does nothing
-		for range 5000 {
-			time.Sleep(333 * time.Microsecond)
-			synctest.Wait()
-			if late := time.Now().UnixNano() - c.Now(); late < 0 || late >= int64(precision) {
-				t.Fatalf("%v: the clock is %v late, want 0 to %v", time.Now(), time.Duration(late), precision)
-			}
-		}
-	})
-}
-
 func TestLimitsRunOnAnInjectedClock(t *testing.T) {
 	now := int64(1_700_000_000_000_000_000)
 	clock := func() int64 { return now }

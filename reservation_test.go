@@ -332,9 +332,8 @@ func TestErrorsTellWhetherTheyWereCounted(t *testing.T) {
 		{lostBefore, weir.CountedUnknown}, {errors.New("of an engine that does not say"), weir.CountedUnknown}, {context.Canceled, weir.CountedUnknown},
 		{fmt.Errorf("settle: %w", failure{certain: true, counted: true}), weir.CountedYes},
 	} {
-		got, may := weir.WasCounted(c.err), weir.MayHaveCounted(c.err)
-		if got != c.want || may != (c.want != weir.CountedNo) {
-			t.Errorf("WasCounted(%v) = %v and MayHaveCounted = %t, want %v", c.err, got, may, c.want)
+		if got := weir.WasCounted(c.err); got != c.want {
+			t.Errorf("WasCounted(%v) = %v, want %v", c.err, got, c.want)
 		}
 	}
 	if !errors.Is(tooLate, context.Canceled) {

@@ -51,7 +51,7 @@ func Reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
 	began := time.Now()
 	a, err := e.Do(ctx, call)
 	if err != nil {
-		if h.unsettled = slotsOf(h.unsettled); !MayHaveCounted(err) || len(h.slots()) == 0 {
+		if h.unsettled = slotsOf(h.unsettled); WasCounted(err) == CountedNo || len(h.slots()) == 0 {
 			return Answer{}, err
 		}
 		if call.Identity == "" { // with an identity it can be asked again
@@ -153,7 +153,7 @@ func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
 // failed says what another settlement can do after a call has failed with err. Slots can be released twice. Other units that
 // may have been counted stay as they are, and by then no slot is left.
 func (h *holding) failed(c Call, err error) (outcome, error) {
-	if !MayHaveCounted(err) || c.Op == OpReturn && c.Taken == nil {
+	if WasCounted(err) == CountedNo || c.Op == OpReturn && c.Taken == nil {
 		return open, err
 	}
 	h.left = settled

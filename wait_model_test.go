@@ -290,7 +290,7 @@ func stressOnce(t *testing.T, before time.Duration) (contended bool) {
 	back := int64((debt*stressUnit - time.Since(began) - before) / stressUnit)
 	lim.Return(back)
 	recorded := s.disturb(t)
-	whole := lim.Waiting() > 0
+	whole := lim.WaitStats().Waiting > 0
 	s.finish(t)
 
 	admitted, cancelled := s.admitted.Load(), s.cancelled.Load()
@@ -325,7 +325,7 @@ func (s *stress) join(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		s.cancels[i] = cancel
 		s.all.Go(func() { s.wait(ctx, i) })
-		for i%100 == 99 && s.lim.Waiting() < i+1 {
+		for i%100 == 99 && s.lim.WaitStats().Waiting < i+1 {
 			runtime.Gosched() // until they stand in line
 		}
 	}
@@ -339,7 +339,7 @@ func (s *stress) wait(ctx context.Context, i int) {
 			s.late.Add(1)
 		}
 		// The callers of earlier hundreds have returned by now.
-		if i%16 == 0 && s.lim.Waiting() > stressWaiters-i/100*100 {
+		if i%16 == 0 && s.lim.WaitStats().Waiting > stressWaiters-i/100*100 {
 			s.overtaken.Add(1)
 		}
 	case errors.Is(err, context.Canceled):
@@ -354,7 +354,7 @@ func (s *stress) wait(ctx context.Context, i int) {
 func (s *stress) disturb(t *testing.T) (recorded int64) {
 	r := rand.New(rand.NewPCG(1, 2))
 	limit := s.lim.Limit()
-	for step := 0; s.lim.Waiting() > stressWaiters/2; step++ {
+	for step := 0; s.lim.WaitStats().Waiting > stressWaiters/2; step++ {
 		for range 8 {
 			s.cancels[r.IntN(stressWaiters)]()
 		}
@@ -382,7 +382,7 @@ func (s *stress) finish(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(30 * time.Second):
-		t.Fatalf("lost wake-ups: %d released, %d cancelled, %d in line", s.admitted.Load(), s.cancelled.Load(), s.lim.Waiting())
+		t.Fatalf("lost wake-ups: %d released, %d cancelled, %d in line", s.admitted.Load(), s.cancelled.Load(), s.lim.WaitStats().Waiting)
 	}
 	for _, cancel := range s.cancels {
 		cancel()

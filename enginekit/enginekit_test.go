@@ -101,8 +101,8 @@ func TestAnEngineThatCannotDecideSaysThatNothingWasCounted(t *testing.T) {
 		return weir.Decision{}, enginekit.CannotDecide(weir.OpTake, down)
 	}, nil)
 	_, err := engine.Take(t.Context(), newRule(t, "r", weir.RateGate{Rate: weir.PerSecond(1)}).For("k", 1))
-	if !errors.Is(err, down) || weir.MayHaveCounted(err) {
-		t.Errorf("got error %v, which may have counted: %t", err, weir.MayHaveCounted(err))
+	if !errors.Is(err, down) || weir.WasCounted(err) != weir.CountedNo {
+		t.Errorf("got error %v, which may have counted: %t", err, weir.WasCounted(err) != weir.CountedNo)
 	}
 }
 

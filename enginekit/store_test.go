@@ -104,7 +104,7 @@ func TestProcessesOnOneStoreKeepALimitWhateverFails(t *testing.T) {
 							switch {
 							case err == nil && d.Allowed:
 								admitted.Add(1)
-							case err != nil && weir.MayHaveCounted(err):
+							case err != nil && weir.WasCounted(err) != weir.CountedNo:
 								unknown.Add(1)
 							}
 							time.Sleep(time.Duration(process) * time.Microsecond)

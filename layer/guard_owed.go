@@ -381,7 +381,7 @@ func (o *owed) sent(j job, r weir.Result) bool {
 	case r.Err == nil && j.call.Op == weir.OpRecord:
 		g.counts.recorded.Add(cost)
 	case r.Err == nil:
-	case !ofRequest(r.Err) && !weir.MayHaveCounted(r.Err):
+	case !ofRequest(r.Err) && weir.WasCounted(r.Err) == weir.CountedNo:
 		o.mu.Lock()
 		o.queue = append(o.queue, j)
 		o.mu.Unlock()

@@ -78,7 +78,7 @@ func answersInTime(t *testing.T, policy layer.Policy, fault string) {
 		var outage *layer.OutageError
 		switch {
 		case errors.As(err, &outage) && weir.Unavailable(err):
-			if failed++; failed > until && weir.MayHaveCounted(err) {
+			if failed++; failed > until && weir.WasCounted(err) != weir.CountedNo {
 				t.Errorf("got %v, which may have been counted, for a call that the engine has not seen", err)
 			}
 		case err != nil:
@@ -285,7 +285,7 @@ func TestACallerThatHasLeftDoesNotHang(t *testing.T) {
 		cancel()
 		began := time.Now()
 		for _, op := range []weir.Op{weir.OpTake, weir.OpPeek, weir.OpRecord, weir.OpReturn, weir.OpReset, weir.OpReserve} {
-			if _, err := g.Do(ctx, weir.Call{Op: op, Requests: []weir.Request{rule.For("k", 1)}}); !errors.Is(err, context.Canceled) || weir.MayHaveCounted(err) {
+			if _, err := g.Do(ctx, weir.Call{Op: op, Requests: []weir.Request{rule.For("k", 1)}}); !errors.Is(err, context.Canceled) || weir.WasCounted(err) != weir.CountedNo {
 				t.Errorf("%s: got %v, want that of the context, uncounted", op, err)
 			}
 		}

@@ -214,7 +214,7 @@ func (t *trip) swap(i, j int) {
 // settle ends the wait of a caller that goes, fails or has left. The others keep their places.
 func (t *trip) settle(c *caller, call *weir.Call, r *weir.Result) {
 	q, g, d, err := t.asking.queue, c.group, r.Decision, r.Err
-	if err != nil && weir.MayHaveCounted(err) {
+	if err != nil && weir.WasCounted(err) != weir.CountedNo {
 		q.release(*call)
 	}
 	switch {

@@ -123,7 +123,7 @@ func (q *Queue) cameBackHere(name string) {
 // deadline is before the instant that the engine names, Wait returns a *weir.WaitError at once. A cost above the
 // capacity is a *weir.CostError, and a full queue is weir.ErrQueueFull. Other errors are those of the engine, or say that
 // it panicked or gave an impossible answer. While the engine cannot be reached ([weir.Unavailable]), the caller keeps
-// its place until its context ends. Units of a rate that were perhaps taken ([weir.MayHaveCounted]) stay spent then, unless a
+// its place until its context ends. Units of a rate that were perhaps taken (see [weir.WasCounted]) stay spent then, unless a
 // layer.Guard gives them back.
 func (q *Queue) Wait(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
 	return q.take(ctx, &caller{asked: requests})

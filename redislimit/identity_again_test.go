@@ -20,7 +20,7 @@ func TestFaultASlotWhoseReplyWasLostCanBeReservedAgain(t *testing.T) {
 	warmUp(t, engine)
 	once := rule.For("k", 1)
 	proxy.cut.Store(true)
-	if _, err := reserveAs(t.Context(), engine, "once", once); !weir.MayHaveCounted(err) {
+	if _, err := reserveAs(t.Context(), engine, "once", once); weir.WasCounted(err) == weir.CountedNo {
 		t.Fatalf("Reserve whose reply is cut: got %v, want an error that may have counted", err)
 	}
 	proxy.cut.Store(false)

@@ -79,7 +79,7 @@ func TestAnUndoAfterAFailoverBringsBackNothing(t *testing.T) {
 			rule := mustRule(t, "r="+limit)
 			requests := []weir.Request{rule.For("a", 4), rule.For("b", 4)}[:tt.lanes]
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			if _, err := engine.Take(ctx, requests...); !weir.MayHaveCounted(err) {
+			if _, err := engine.Take(ctx, requests...); weir.WasCounted(err) == weir.CountedNo {
 				t.Fatalf("%s: Take: %v, want an error that may have counted", name, err)
 			}
 			cancel()

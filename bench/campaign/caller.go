@@ -116,7 +116,7 @@ func (c *caller) took(verb string, i int, allowed bool, units, sent, answered in
 		c.note(recordUsed, i, units, sent, answered, verb)
 	case err == nil:
 		c.count(verb + ": refused")
-	case weir.MayHaveCounted(err):
+	case weir.WasCounted(err) != weir.CountedNo:
 		c.note(recordUnanswered, i, units, sent, never, verb)
 	}
 }
@@ -258,7 +258,7 @@ func (c *caller) reset(i int) {
 	sent, answered, err := c.timed("Reset", i, func(ctx context.Context) error { return c.engine(s).Reset(ctx, s.request(0)) })
 	if err == nil {
 		c.note(recordReset, i, 0, sent, answered, "Reset")
-	} else if weir.MayHaveCounted(err) {
+	} else if weir.WasCounted(err) != weir.CountedNo {
 		c.note(recordReset, i, 0, sent, never, "Reset")
 	}
 }

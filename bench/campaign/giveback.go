@@ -11,7 +11,7 @@ import (
 func (c *caller) returned(verb string, i int, units, sent, answered int64, err error) {
 	if err == nil {
 		c.note(recordReturned, i, units, sent, answered, verb)
-	} else if weir.MayHaveCounted(err) {
+	} else if weir.WasCounted(err) != weir.CountedNo {
 		c.note(recordReturned, i, units, sent, never, verb)
 	}
 }

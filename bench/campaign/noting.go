@@ -91,7 +91,7 @@ func (e *noting) booked(call *weir.Call, r *weir.Reservation, i int, sent int64)
 		sent := now()
 		e.unused[i].Add(-units)
 		err := r.Cancel(ctx)
-		if err == nil || weir.MayHaveCounted(err) {
+		if err == nil || weir.WasCounted(err) != weir.CountedNo {
 			e.booking(recordCancelled, i, id, units, sent, now()+longestBooking.Microseconds())
 		}
 		return err

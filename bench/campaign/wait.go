@@ -106,7 +106,7 @@ func (c *caller) acquire(ctx context.Context, i int) {
 		c.note(recordWaited, i, units, sent, answered, verb)
 	}
 	if err != nil {
-		if _, failed := errors.AsType[*redislimit.Error](err); failed && weir.MayHaveCounted(err) {
+		if _, failed := errors.AsType[*redislimit.Error](err); failed && weir.WasCounted(err) != weir.CountedNo {
 			c.note(recordPerhapsTaken, i, units, sent, answered, verb)
 		}
 		return
@@ -130,7 +130,7 @@ func (c *caller) overtake(ctx context.Context, i int) {
 		return err
 	})
 	switch {
-	case err != nil && weir.MayHaveCounted(err):
+	case err != nil && weir.WasCounted(err) != weir.CountedNo:
 		c.note(recordPerhapsTaken, i, 1, sent, answered, "")
 	case err == nil && r.Decision.Allowed:
 		c.hold(ctx, i, 1, sent, answered, r, r.Done)

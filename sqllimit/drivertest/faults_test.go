@@ -24,7 +24,7 @@ func (a *account) take(e weir.Engine, requests ...weir.Request) error {
 	switch {
 	case err == nil && d.Allowed:
 		a.admitted.Add(1)
-	case err != nil && weir.MayHaveCounted(err):
+	case err != nil && weir.WasCounted(err) != weir.CountedNo:
 		a.unknown.Add(1)
 	case err != nil:
 		a.failed.Add(1)

@@ -63,13 +63,10 @@ func exact() (singles, keyeds []string) {
 func targets([]measure.Row) []measure.Target {
 	singles, keyeds := exact()
 	one := singleMix.Name
-	cached := over("`Limiter.Allow` with the cached clock", 10, peers.OursCached, nil, one)
-	cached.Format = "%.1f ns"
 	list := []measure.Target{
 		over("`Limiter.Allow`, over one time.Since and one CAS", 1.2, limiterBucket, []string{peers.FloorGCRA}, one),
 		over("`Limiter.Allow`, over x/time/rate", 0.5, limiterBucket, []string{peers.XTimeRate}, one),
 		over("`Limiter.Allow`, over the fastest rival", 1, limiterBucket, singles, one),
-		cached,
 		over("`Wait` that does not block, over `Allow`", 1.3, peers.OursLimiter+"wait", []string{limiterBucket}, one),
 	}
 	for _, ours := range []struct {

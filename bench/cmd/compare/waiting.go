@@ -35,7 +35,7 @@ func releaseLine(context.Context, *measure.Options) (measure.Figures, error) {
 			failures[i] = l.Wait(context.Background())
 			order[i] = gone.Add(1)
 		})
-		for l.Waiting() <= i { // so that the order of arrival is known
+		for l.WaitStats().Waiting <= i { // so that the order of arrival is known
 			runtime.Gosched()
 		}
 	}

@@ -11,7 +11,6 @@ const (
 	OursLimiter = "weir_limiter_"
 	OursKeyed   = "weir_keyed_"
 	OursMemory  = "weir_memory_"
-	OursCached  = OursLimiter + "cached"
 )
 
 // Singles returns the limiters of one subject.
@@ -21,7 +20,6 @@ func Singles() []Peer {
 		list = append(list, a.peer(OursLimiter, newLimiter(a.limit)))
 	}
 	return append(list,
-		Peer{Name: OursCached, Kind: Ours, New: newCached},
 		Peer{Name: OursLimiter + "wait", Kind: Ours, New: newLimiterWait},
 		Peer{Name: XTimeRate, Kind: Exact, New: newXTimeRate},
 		Peer{Name: "uber_noslack", Kind: Exact, New: newUber(uber.WithoutSlack), AllowedOnly: true},

@@ -66,13 +66,6 @@ func waited(err error) (bool, error) {
 	return err == nil, err
 }
 
-// newCached is a limiter with a cached clock.
-func newCached(l Limit) (Limiter, error) {
-	clock := weir.NewCachedClock(time.Millisecond)
-	made, err := weir.NewWith(algorithms[0].limit(l), weir.Options{Clock: clock.Now})
-	return Limiter{Take: func(string) (bool, error) { return made.Allow(), nil }, Close: func() { made.Close(); clock.Close() }}, err
-}
-
 // maxKeys leaves room for the keys of the largest measurement, of which the shards of a table have unequal parts.
 const maxKeys = 20_000_000
 

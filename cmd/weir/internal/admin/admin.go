@@ -221,7 +221,7 @@ func (h *handler) about(r *http.Request, what string, c change, do func(context.
 	if err != nil {
 		return nil, err
 	}
-	if err = do(ctx, q); err != nil && !weir.MayHaveCounted(err) {
+	if err = do(ctx, q); err != nil && weir.WasCounted(err) == weir.CountedNo {
 		return nil, err
 	}
 	done := answer{Before: stateOf(before), After: "unknown", Warnings: h.missed(rule, c.Key)} // unless the engine fails meanwhile

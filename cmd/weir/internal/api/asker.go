@@ -158,7 +158,7 @@ func (c *asker) why(ctx context.Context, err error) reason {
 		return reasonFull
 	case errors.As(err, &tooLong):
 		return reasonPatience
-	case c.patience > 0 && errors.Is(err, context.DeadlineExceeded) && !weir.MayHaveCounted(ofEngine(err)):
+	case c.patience > 0 && errors.Is(err, context.DeadlineExceeded) && weir.WasCounted(ofEngine(err)) == weir.CountedNo:
 		return reasonPatience
 	}
 	return reasonEngine

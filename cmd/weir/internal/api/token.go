@@ -186,7 +186,7 @@ func (a *API) settleOnce(ctx context.Context, r *reservation, requests []weir.Re
 	if guard, ok := weir.Find[*layer.Guarded](a.engine); ok && err == nil && guard.Gave(call.Lease) {
 		_, _ = a.engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: mark, Lease: weir.NewLease()}) // at the engine when it is back
 	}
-	if err != nil && (!weir.MayHaveCounted(err) || onlySlots(requests)) { // it can be tried again
+	if err != nil && (weir.WasCounted(err) == weir.CountedNo || onlySlots(requests)) { // it can be tried again
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 		defer cancel()
 		call.Op = weir.OpReturn

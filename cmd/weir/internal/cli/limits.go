@@ -81,8 +81,6 @@ func limitHint(code weir.Code) string {
 		return "nginx limit_req works in weir pace and weir replay, at a rate per second or minute; elsewhere use a leaky bucket, like: leaky bucket 5/s queue 10"
 	case weir.CodeEngine:
 		return "Redis holds counts up to 1e9 and whole microseconds exactly; the memory engine holds more"
-	case weir.CodeNoPace:
-		return "choose a limit that admits at a rate, like: token bucket 5/s burst 1, rate gate 2/s; weir pace bounds commands by --at-once"
 	}
 	return ""
 }

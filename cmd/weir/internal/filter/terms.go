@@ -152,6 +152,16 @@ func (t *terms) flush(ctx context.Context) {
 	_ = t.queue.Flush(ctx)
 }
 
+// NoPaceError reports a limit that is valid, but cannot pace a stream.
+type NoPaceError struct {
+	Limit weir.Limit
+	Why   string
+}
+
+func (e *NoPaceError) Error() string {
+	return e.Limit.String() + ": limit cannot pace a stream, because " + e.Why
+}
+
 // forWaiting adapts the limit to lines that wait instead of being refused. It returns the rate of a limit under which a
 // late line does not delay others, and otherwise no rate.
 func forWaiting(limit weir.Limit) (_ weir.Limit, rate weir.Rate, err error) {
@@ -161,9 +171,7 @@ func forWaiting(limit weir.Limit) (_ weir.Limit, rate weir.Rate, err error) {
 	if _, err := weir.New(limit); err != nil {
 		return nil, rate, err
 	}
-	noPace := func(why string) error {
-		return &weir.LimitError{Limit: limit.String(), Field: "limit", Code: weir.CodeNoPace, Reason: "cannot pace a stream, because " + why}
-	}
+	noPace := func(why string) error { return &NoPaceError{limit, why} }
 	adapted := weir.Describe(limit).Waiting
 	switch d := weir.Describe(adapted); {
 	case d.Held:

@@ -25,7 +25,12 @@ var forms = []string{
 }
 
 // limitError explains why weir pace cannot use a limit.
-func limitError(err error) error { return cli.LimitError("pace", err, forms) }
+func limitError(err error) error {
+	if refused, ok := errors.AsType[*filter.NoPaceError](err); ok {
+		return cli.Misuse(fmt.Errorf("pace: %w", refused), "choose a limit that admits at a rate, like: token bucket 5/s burst 1, rate gate 2/s; weir pace bounds commands by --at-once")
+	}
+	return cli.LimitError("pace", err, forms)
+}
 
 func explain(err error) error {
 	var stream *filter.StreamError
