@@ -54,7 +54,7 @@ type Call struct {
 	Lease uint64
 	// Identity names the decision, so that it can be repeated: an engine that recognises identities gives a repeated
 	// decision its first answer, for a minute, and does not count it again. So a take whose reply was lost can be asked
-	// again. Use a new identity for each decision, such as a random one, of at most MaxIdentity bytes. Redis recognises
+	// again. Use a new identity for each decision, such as a random one, of at most 128 bytes. Redis recognises
 	// identities. Memory refuses them, because it loses no reply.
 	Identity string
 
@@ -71,9 +71,6 @@ type Batch struct {
 	Calls   []Call
 	Results []Result
 }
-
-// MaxIdentity bounds the bytes of a Call.Identity.
-const MaxIdentity = 128
 
 // Answer is the answer to a [Call].
 type Answer struct {
@@ -153,9 +150,6 @@ func Find[T any](e Engine) (found T, ok bool) {
 	return found, false
 }
 
-// EngineOf returns an engine that makes all its calls with do, and checks rules with check.
-func EngineOf(do Next, check func(rules ...*Rule) error) Engine { return &verbs{do, check} }
-
 // verbs are an engine of two functions.
 type verbs struct {
 	do    Next
@@ -216,19 +210,8 @@ func TakeUpTo(ctx context.Context, e Engine, most int64, requests ...Request) (t
 	return a.Times, a.Decision, err
 }
 
-// Bound returns the context in which an engine decides the call: see Call.Within. An engine calls cancel when it has
-// decided.
-func (c *Call) Bound(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
-	if c.Within <= 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(context.WithoutCancel(ctx), c.Within)
-}
-
-// CheckEach refuses an OpEach whose calls and results differ in number. It writes an error to the results of calls that
-// cannot be made in it, which are those that do not take, reserve ahead, peek, record or return. An Engine calls it, and decides
-// the others.
-func CheckEach(calls []Call, results []Result) error {
+// checkEach is enginekit.CheckEach.
+func checkEach(calls []Call, results []Result) error {
 	if problem := rule.CheckResults(len(calls), len(results)); problem != nil {
 		return requestError(opEach, problem)
 	}
@@ -237,14 +220,14 @@ func CheckEach(calls []Call, results []Result) error {
 		switch o := calls[i].Op; o {
 		case OpTake, OpReserveAhead, OpPeek, OpRecord, OpReturn:
 		default:
-			results[i].Err = Unsupported(o, "is none of take, reserve ahead, peek, record and return, so it needs a call of its own")
+			results[i].Err = unsupported(o, "is none of take, reserve ahead, peek, record and return, so it needs a call of its own")
 		}
 	}
 	return nil
 }
 
-// Unsupported returns the *RequestError of an operation that an engine cannot make. It wraps errors.ErrUnsupported.
-func Unsupported(op Op, reason string) error {
+// unsupported returns the *RequestError of an operation that an engine cannot make.
+func unsupported(op Op, reason string) error {
 	return &RequestError{Op: op.String(), Field: fieldOperation, Reason: reason}
 }
 

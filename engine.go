@@ -53,22 +53,8 @@ type Engine interface {
 }
 
 // Holder is an optional ability of an Engine on which the slots of a [Concurrency] expire unless their holder renews
-// them. [Reserve] calls Hold with the slots that it took at an instant after since, and with their Lease. The engine then
+// them. A [Reservation] calls Hold with the slots that were taken at an instant after since, and with their Lease. The engine then
 // renews them until release is called. It closes lost as soon as a slot has expired, or may have.
 type Holder interface {
 	Hold(since time.Time, slots Call) (lost <-chan struct{}, release func())
-}
-
-// Listener is an optional ability of an Engine on which other processes release slots. Listen calls hear, which must not block,
-// when slots of a request may have come free, until stop is called; close of the engine calls it, too. hears reports whether such
-// signals reach this process now. A signal may be lost, or come without reason.
-type Listener interface {
-	Listen(slots Request, hear func()) (hears func() bool, stop func())
-}
-
-// Renewer is an optional ability of an Engine. Renew has the leases of slots begin now, which were taken with their Lease,
-// if all of them are still held. Whoever knows requests and Lease can renew them, also in another process: see
-// [Reservation.HandOver].
-type Renewer interface {
-	Renew(ctx context.Context, slots Call) (held bool, err error)
 }

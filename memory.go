@@ -76,7 +76,7 @@ func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
 	if c.Identity != "" {
 		return Answer{}, &RequestError{Op: c.Op.String(), Field: "identity", Reason: "is given, but this engine recognises no repeated decision; it loses no reply either"}
 	}
-	if err := CheckTaken(c); err != nil {
+	if err := checkTaken(c); err != nil {
 		return Answer{}, err
 	}
 	switch c.Op {
@@ -92,7 +92,7 @@ func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
 		}
 		return m.takeLeased(ctx, memory.TakeUpTo, &c)
 	case OpReserve:
-		return Reserve(ctx, m, c)
+		return reserve(ctx, m, c)
 	case OpReserveAhead:
 		return m.reserveAhead(ctx, c)
 	case OpPeek:
@@ -108,7 +108,7 @@ func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
 			err = m.Each(ctx, c.Each.Calls, c.Each.Results)
 		}
 	default:
-		err = Unsupported(c.Op, "is unknown")
+		err = unsupported(c.Op, "is unknown")
 	}
 	return a, err
 }
@@ -190,7 +190,7 @@ func (q *Request) isPlain() bool {
 
 // Each makes each call on its own, in order.
 func (m *Memory) Each(ctx context.Context, calls []Call, results []Result) error {
-	if err := CheckEach(calls, results); err != nil {
+	if err := checkEach(calls, results); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -207,7 +207,7 @@ func (m *Memory) Each(ctx context.Context, calls []Call, results []Result) error
 
 // Reserve takes the requests and returns a reservation.
 func (m *Memory) Reserve(ctx context.Context, requests ...Request) (*Reservation, error) {
-	a, err := Reserve(ctx, m, Call{Op: OpReserve, Requests: requests})
+	a, err := reserve(ctx, m, Call{Op: OpReserve, Requests: requests})
 	return a.Reservation, err
 }
 
@@ -294,7 +294,7 @@ func (m *Memory) tell(requests []Request) {
 	}
 }
 
-// Renew has the leases of slots begin now, if all of them are still held: see [Renewer].
+// Renew has the leases of slots begin now, if all of them are still held.
 func (m *Memory) Renew(ctx context.Context, slots Call) (held bool, err error) {
 	_, d, err := m.decide(ctx, opRenew, memory.Renew, slots.Requests, slots.Lease, 0)
 	return d.Allowed, err

@@ -46,8 +46,8 @@ func (q *Request) compiled(lease uint64) rule.Request {
 	return rule.Request{Rule: q.Rule.maybeCompiled(), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost, Lease: lease}
 }
 
-// CheckTaken refuses a Taken that is not one instant for each request of an OpReturn. An Engine calls it.
-func CheckTaken(c Call) error {
+// checkTaken refuses a Taken that is not one instant for each request of an OpReturn.
+func checkTaken(c Call) error {
 	if c.Taken != nil && (c.Op != OpReturn || len(c.Taken) != len(c.Requests)) {
 		return &RequestError{Op: c.Op.String(), Field: "taken", Reason: fmt.Sprintf("has %d instants for %d requests; it is of a return alone", len(c.Taken), len(c.Requests))}
 	}

@@ -3,7 +3,6 @@ package weir
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -161,34 +160,6 @@ func (r *Reservation) expire(retryAfter time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleWithin)
 	defer cancel()
 	cancelled = r.Cancel(ctx) == nil
-}
-
-// Lease returns the Call.Lease that holds the slots of the reservation, or 0 without slots on an engine.
-func (r *Reservation) Lease() uint64 {
-	if r == nil {
-		return 0
-	}
-	return r.lease
-}
-
-// Taken returns the Answer.Taken of the take of the reservation: of one for a later instant that instant. It is nil in
-// process, on a Limiter or a Keyed.
-func (r *Reservation) Taken() []int64 {
-	if r == nil {
-		return nil
-	}
-	return slices.Clone(r.taken)
-}
-
-// HandOver leaves the reservation to whoever knows its requests, its Lease and its Taken, perhaps in another process: slots
-// are no longer renewed here, and end with their lease unless a [Renewer] renews them. [Granted] returns the reservation again.
-func (r *Reservation) HandOver() {
-	if r == nil {
-		return
-	}
-	if h, ok := r.handle.(*holding); ok {
-		h.release()
-	}
 }
 
 // Lost returns a channel that is closed if a slot of the reservation is lost before its settlement, so that the work

@@ -17,7 +17,7 @@ import (
 type holding struct {
 	Reservation
 	engine    Engine
-	asked     int           // the number of requests
+	asked     []Request
 	unsettled []Request     // what is left of each request, without a rule if that is nothing
 	turn      chan struct{} // full during a settlement
 	left      outcome
@@ -28,24 +28,21 @@ type holding struct {
 }
 
 func newHolding(e Engine, c *Call) *holding {
-	h := &holding{engine: e, asked: len(c.Requests), unsettled: slices.Clone(c.Requests), turn: make(chan struct{}, 1), release: func() {}}
+	h := &holding{engine: e, asked: slices.Clone(c.Requests), turn: make(chan struct{}, 1), release: func() {}}
+	h.unsettled = h.asked // which a settlement replaces
 	h.handle, h.lease, h.taken = h, c.Lease, slices.Clone(c.Taken)
 	return h
 }
 
-// Reserve makes an OpReserve on e by a take: an Engine implements it so. A LeakyBucket cannot be reserved. The units of a
-// Concurrency get a lease, so that the reservation releases exactly these.
-//
-// If Reserve fails and slots may have been taken, it returns a reservation beside the error, and Cancel releases the
-// slots.
-func Reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
+// reserve is enginekit.Reserve.
+func reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
 	for _, q := range call.Requests {
 		if q.Rule != nil && q.Rule.compiled.Delays() {
 			return Answer{}, &RequestError{Op: opReserve, Rule: q.Rule.Name(), Field: "rule", Reason: "is a leaky bucket, whose delay a reservation cannot tell"}
 		}
 	}
 	if call.Op = OpTake; call.Lease == 0 {
-		call.Lease = NewLease()
+		call.Lease = newLease()
 	}
 	h := newHolding(e, &call)
 	began := time.Now()
@@ -64,10 +61,8 @@ func Reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
 	return Answer{Decision: a.Decision, Reservation: &h.Reservation}, nil
 }
 
-// Granted returns the reservation of a call that was decided on e at an instant after since, with the call's lease and the
-// Taken of its answer. Without Taken, windows, cycles, logs and gates get nothing back in its settlement. withdraw gives units
-// of a booking back; otherwise it is nil.
-func Granted(e Engine, since time.Time, d Decision, withdraw func(ctx context.Context, n int64) error, call Call) *Reservation {
+// granted is enginekit.Granted.
+func granted(e Engine, since time.Time, d Decision, withdraw func(ctx context.Context, n int64) error, call Call) *Reservation {
 	h := newHolding(e, &call)
 	h.withdraw = withdraw
 	h.admit(since, d)
@@ -110,15 +105,15 @@ func (h *holding) held() Call { return Call{Requests: h.slots(), Lease: h.lease}
 func slotsOf(requests []Request) []Request {
 	requests = slices.Clone(requests)
 	for i := range requests {
-		requests[i].Rule = requests[i].Rule.Held()
+		requests[i].Rule = requests[i].Rule.heldPart()
 	}
 	return requests
 }
 
-// NewLease returns a random Call.Lease, which is never 0.
-func NewLease() uint64 { return rand.Uint64() | 1 }
+// newLease returns a random Call.Lease, which is never 0.
+func newLease() uint64 { return rand.Uint64() | 1 }
 
-func (h *holding) requests() int { return h.asked }
+func (h *holding) requests() int { return len(h.asked) }
 
 // settle settles the rest. Only one call settles at a time.
 func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
@@ -188,7 +183,7 @@ func (h *holding) next(s settlement) (c Call, rest []Request) {
 	c, rest = Call{Op: OpReturn, Requests: h.slots(), Lease: h.lease}, slices.Clone(h.unsettled)
 	if len(c.Requests) > 0 {
 		for i := range rest {
-			rest[i].Rule = rest[i].Rule.Spent()
+			rest[i].Rule = rest[i].Rule.spentPart()
 		}
 		return c, rest
 	}
@@ -240,8 +235,8 @@ func ReserveAhead(ctx context.Context, e Engine, longest time.Duration, request 
 	return a.Reservation, err
 }
 
-// CheckAhead returns a *RequestError for an OpReserveAhead that no engine can make. An Engine calls it.
-func CheckAhead(c Call) error {
+// checkAhead returns a *RequestError for an OpReserveAhead that no engine can make.
+func checkAhead(c Call) error {
 	if len(c.Requests) != 1 {
 		return &RequestError{Op: opReserveAhead, Field: "requests", Reason: "are not one"}
 	}
@@ -258,7 +253,7 @@ func CheckAhead(c Call) error {
 
 // reserveAhead makes an OpReserveAhead.
 func (m *Memory) reserveAhead(ctx context.Context, c Call) (Answer, error) {
-	if err := CheckAhead(c); err != nil {
+	if err := checkAhead(c); err != nil {
 		return Answer{}, err
 	}
 	merged, err := m.merge(ctx, opReserveAhead, c.Requests, 0, nil)
@@ -271,7 +266,7 @@ func (m *Memory) reserveAhead(ctx context.Context, c Call) (Answer, error) {
 		return Answer{}, err
 	}
 	c.Taken = []int64{booked[0].Due}
-	return Answer{Decision: d, Reservation: Granted(m, time.Time{}, d, func(ctx context.Context, n int64) error {
+	return Answer{Decision: d, Reservation: granted(m, time.Time{}, d, func(ctx context.Context, n int64) error {
 		if err := ctx.Err(); err != nil {
 			return cannotDecide(opSettle, err)
 		}

@@ -120,17 +120,16 @@ func (r *Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 // For returns a request for cost units of key under the rule.
 func (r *Rule) For(key string, cost int64) Request { return Request{Rule: r, Key: key, Cost: cost} }
 
-// Held returns a rule of those limits of r whose units are held until they are released, or nil if there are none. It
-// has the name of r and so shares its states.
-func (r *Rule) Held() *Rule {
+// heldPart is enginekit.Held.
+func (r *Rule) heldPart() *Rule {
 	if r == nil {
 		return nil
 	}
 	return r.held
 }
 
-// Spent works like Held for the limits whose units are spent.
-func (r *Rule) Spent() *Rule {
+// spentPart is enginekit.Spent.
+func (r *Rule) spentPart() *Rule {
 	if r == nil {
 		return nil
 	}

@@ -47,6 +47,11 @@
 //
 // Everything exported here is safe for concurrent use unless it says otherwise.
 // The package imports only the standard library.
+//
+// # For authors of engines and fronts
+//
+// Package enginekit has what they need, except what this package uses itself: [Batch], [Next], [Holder], [Memory.OnReturn],
+// [Memory.PeekAfter] and [Memory.Renew]. No other program needs these.
 package weir
 
 import (

@@ -43,7 +43,7 @@ func NewCall(ctx context.Context, call weir.Call) (*Call, error) {
 	if op == weir.OpTakeUpTo {
 		op = weir.OpTake
 	}
-	if err := cmp.Or(CheckMost(call.Most), weir.CheckTaken(call)); err != nil {
+	if err := cmp.Or(CheckMost(call.Most), CheckTaken(call)); err != nil {
 		return nil, err
 	}
 	merged, err := Merge(op, call.Requests)

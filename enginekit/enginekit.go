@@ -9,16 +9,17 @@
 //
 // An engine that decides elsewhere, for example in a database script, uses other functions. [Merge] checks and merges
 // requests. [Keep] caches what the engine computes from a rule. [FunctionsOf] evaluates a stored state in the
-// engine's unit of time. [Compose] makes a Decision from measurements of each part. [Check], [CheckMost],
-// [weir.CheckEach] and [weir.CheckAhead] implement checks of other calls, and [weir.Reserve] implements a reservation.
+// engine's unit of time. [Compose] makes a Decision from measurements of each part. [Check], [CheckMost], [CheckTaken],
+// [CheckEach] and [CheckAhead] implement checks of other calls, and [Reserve] implements a reservation. [EngineOf] makes an
+// engine of one function.
+//
+// Fronts, which ask engines for others, hold slots and costs that are settled later: [Held], [Spent], [NewLease], [TakeOf],
+// [HandOver] and [Granted] are for them.
 //
 // Package limittest tests that an engine decides as package weir documents.
 package enginekit
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/rule"
 )
@@ -68,15 +69,6 @@ func firstOf(merged []rule.Request, requests []weir.Request) []weir.Request {
 	return first
 }
 
-// CheckIdentity refuses a [weir.Call.Identity] that is too long. An engine that does not recognise repeated decisions
-// refuses every identity, as NewCall does.
-func CheckIdentity(op weir.Op, identity string) error {
-	if len(identity) > weir.MaxIdentity {
-		return requestError(op, &rule.Problem{Field: "identity", Reason: fmt.Sprintf("of %d bytes is longer than %d", len(identity), weir.MaxIdentity)})
-	}
-	return nil
-}
-
 func requestError(op weir.Op, p *rule.Problem) error {
 	return &weir.RequestError{Op: op.String(), Rule: p.Rule, Field: p.Field, Reason: p.Reason}
 }
@@ -97,26 +89,4 @@ func StateNames(r *weir.Rule) []string {
 		names[i] = parts[i].State
 	}
 	return names
-}
-
-// Check implements the Check of an engine. It refuses rules that NewRule did not make, and returns the errors of
-// holds for the others. A nil holds accepts every rule.
-func Check(rules []*weir.Rule, holds func(*weir.Rule) error) error {
-	var problems []error
-	for i, r := range rules {
-		if problem := rule.Of(r).CheckMade(i, len(rules)); problem != nil {
-			problems = append(problems, &weir.RequestError{Op: "check", Rule: problem.Rule, Field: problem.Field, Reason: problem.Reason})
-		} else if holds != nil {
-			problems = append(problems, holds(r))
-		}
-	}
-	return errors.Join(problems...)
-}
-
-// CheckMost refuses an OpTakeUpTo of a negative number of times.
-func CheckMost(most int64) error {
-	if problem := rule.CheckMost(most); problem != nil {
-		return requestError(weir.OpTake, problem)
-	}
-	return nil
 }

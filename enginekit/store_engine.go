@@ -28,7 +28,7 @@ func NewStore(s Store, o StoreOptions) *StoreEngine {
 	e := &StoreEngine{store: s, options: o.withDefaults(), rows: map[string]*row{}}
 	e.locker, _ = s.(Locker)
 	e.sweeper, _ = s.(Sweeper)
-	e.Engine = weir.EngineOf(e.do, func(rules ...*weir.Rule) error { return Check(rules, e.holds) })
+	e.Engine = EngineOf(e.do, func(rules ...*weir.Rule) error { return Check(rules, e.holds) })
 	return e
 }
 
@@ -57,9 +57,9 @@ type StoreEngine struct {
 func (e *StoreEngine) Store() Store { return e.store }
 
 var (
-	_ weir.Engine  = (*StoreEngine)(nil)
-	_ weir.Holder  = (*StoreEngine)(nil)
-	_ weir.Renewer = (*StoreEngine)(nil)
+	_ weir.Engine = (*StoreEngine)(nil)
+	_ weir.Holder = (*StoreEngine)(nil)
+	_ Renewer     = (*StoreEngine)(nil)
 )
 
 // anchor is the clock of the store in its last answer, and when that came.
@@ -123,11 +123,11 @@ func mostOf(r *weir.Rule) *most {
 
 // do makes one call.
 func (e *StoreEngine) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
-	ctx, cancel := c.Bound(ctx)
+	ctx, cancel := Bound(ctx, &c)
 	defer cancel()
 	switch c.Op {
 	case weir.OpReserve:
-		return weir.Reserve(ctx, e, leased(c))
+		return Reserve(ctx, e, leased(c))
 	case weir.OpReserveAhead:
 		a, err := e.newBooking(ctx, c)
 		if err != nil {
@@ -147,7 +147,7 @@ func (e *StoreEngine) do(ctx context.Context, c weir.Call) (weir.Answer, error) 
 		}
 		return e.answer(ctx, a, c)
 	}
-	return weir.Answer{}, weir.Unsupported(c.Op, "cannot be made by this engine")
+	return weir.Answer{}, Unsupported(c.Op, "cannot be made by this engine")
 }
 
 // newCall checks a call and returns its ask.
@@ -203,7 +203,7 @@ func (e *StoreEngine) each(ctx context.Context, batch *weir.Batch) error {
 	if batch == nil {
 		return nil
 	}
-	if err := weir.CheckEach(batch.Calls, batch.Results); err != nil {
+	if err := CheckEach(batch.Calls, batch.Results); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -260,7 +260,7 @@ func (e *StoreEngine) result(a *question) weir.Result {
 	if b := a.booking; b != nil {
 		taken := b.call
 		taken.Taken = []int64{b.booked[0].Due}
-		return weir.Result{Decision: a.answer, Reservation: weir.Granted(e, time.Time{}, a.answer, b.withdraw, taken)}
+		return weir.Result{Decision: a.answer, Reservation: Granted(e, time.Time{}, a.answer, b.withdraw, taken)}
 	}
 	r := weir.Result{Decision: a.answer}
 	if a.call.Op == weir.OpTake && a.answer.Allowed {

@@ -66,7 +66,7 @@ func (e *StoreEngine) renew(since time.Time, lease time.Duration, slots weir.Cal
 
 // Renew has the leases of slots begin now, if all of them are still held.
 func (e *StoreEngine) Renew(ctx context.Context, slots weir.Call) (held bool, err error) {
-	slots.Op = weir.OpTake
+	slots.Op, slots.Taken = weir.OpTake, nil
 	a, err := e.newCall(ctx, slots)
 	if err != nil {
 		return false, err

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
@@ -94,7 +93,7 @@ func (r *row) set(found Row) {
 func (r *row) write() Write {
 	w := Write{Key: r.key, Old: r.version}
 	if r.changed {
-		w.New, w.State, w.Ends = int64(weir.NewLease()), encodeRow(r.next), endOf(r.next)
+		w.New, w.State, w.Ends = int64(NewLease()), encodeRow(r.next), endOf(r.next)
 	}
 	return w
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // Outcome says what became of a request.
@@ -114,7 +115,7 @@ func (rs *Rules[R, A]) fill(a *Ask[R, A], r R, part Part, skip bool) error {
 			q.Cost = rule.Cost(r)
 		}
 		if set.slots != nil && part != Rates && a.Lease == 0 {
-			a.Lease = weir.NewLease()
+			a.Lease = enginekit.NewLease()
 		}
 		a.settles = a.settles || rule.After != nil || rule.Settled
 		a.Requests, a.Sets, a.At = append(a.Requests, q), append(a.Sets, set), append(a.At, i)

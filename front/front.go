@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/pace"
 )
@@ -163,16 +164,16 @@ const decideWithin = time.Minute
 func (f *Front[R, A]) takeNow(ctx context.Context, a *Ask[R, A]) error {
 	call := weir.Call{Op: weir.OpTake, Requests: a.Requests, Lease: a.Lease, Within: decideWithin}
 	if a.Lease != 0 {
-		answer, err := weir.Reserve(ctx, f.Engine, call)
+		answer, err := enginekit.Reserve(ctx, f.Engine, call)
 		if err != nil {
 			return err
 		}
 		a.Decision = answer.Decision
-		f.grant(a, answer.Reservation, weir.Call{Lease: a.Lease, Taken: answer.Reservation.Taken()})
+		f.grant(a, answer.Reservation, weir.Call{Lease: a.Lease, Taken: enginekit.TakeOf(answer.Reservation).Taken})
 		return nil
 	}
 	if a.settles { // by its lease, a Guard knows whether the engine or a policy has admitted what is settled
-		call.Lease = weir.NewLease()
+		call.Lease = enginekit.NewLease()
 	}
 	answer, err := f.Engine.Do(ctx, call)
 	if a.Decision = answer.Decision; err == nil && a.settles {
@@ -193,7 +194,7 @@ func (f *Front[R, A]) takeInTurn(ctx context.Context, a *Ask[R, A]) error {
 		if a.Lease != 0 {
 			slots = acquired
 		}
-		f.grant(a, slots, weir.Call{Taken: acquired.Taken()})
+		f.grant(a, slots, weir.Call{Taken: enginekit.TakeOf(acquired.Reservation).Taken})
 		return nil
 	}
 	d, err := f.queue.Wait(ctx, a.Requests...)
@@ -243,7 +244,7 @@ func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation, take weir.Call) {
 			}
 		}
 	}
-	g.units = weir.Granted(f.Engine, time.Now(), a.Decision, nil, units)
+	g.units = enginekit.Granted(f.Engine, time.Now(), a.Decision, nil, units)
 	a.Grant = g
 }
 

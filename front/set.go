@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // Part is the part of its rules that a request is charged to.
@@ -23,7 +24,9 @@ type Set struct {
 	rates *weir.Rule // its other limits; nil if there are none
 }
 
-func newSet(r *weir.Rule) *Set { return &Set{Rule: r, slots: r.Held(), rates: r.Spent()} }
+func newSet(r *weir.Rule) *Set {
+	return &Set{Rule: r, slots: enginekit.Held(r), rates: enginekit.Spent(r)}
+}
 
 // part returns the rule of a part; nil if it has no limits.
 func (s *Set) part(p Part) *weir.Rule {

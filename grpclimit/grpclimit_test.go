@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/grpclimit"
 	"github.com/weirflow/weir/httplimit/httplimittest"
@@ -400,11 +401,11 @@ func TestASkippedCallAndADryRunAreAdmitted(t *testing.T) {
 
 // remote returns an engine whose calls do makes, perhaps with engine. A reservation is a take, and no caller finds engine.
 func remote(engine weir.Engine, do func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error)) (e weir.Engine) {
-	e = weir.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
-		ctx, cancel := c.Bound(ctx)
+	e = enginekit.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
+		ctx, cancel := enginekit.Bound(ctx, &c)
 		defer cancel()
 		if c.Op == weir.OpReserve {
-			return weir.Reserve(ctx, e, c)
+			return enginekit.Reserve(ctx, e, c)
 		}
 		return do(ctx, c, engine.Do)
 	}, engine.Check)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/limittest"
 	"github.com/weirflow/weir/pace"
@@ -31,7 +32,7 @@ func TestAnEngineBelowADenyUntilPassesTheSuite(t *testing.T) {
 	limittest.Run(t, func(clock func() int64) weir.Engine {
 		memory := weir.NewMemory(weir.MemoryOptions{Clock: clock})
 		r := &remote{memory: memory}
-		r.Engine = weir.EngineOf(r.do, memory.Check)
+		r.Engine = enginekit.EngineOf(r.do, memory.Check)
 		d, err := layer.DenyUntil(r, layer.DenyOptions{MaxKeys: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +130,7 @@ func TestUnitsThatComeBackHereAreThereAtOnce(t *testing.T) {
 func TestARefusalFromBeforeAReturnIsNotRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 2/1d")
-		slowly := weir.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
+		slowly := enginekit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
 			a, err := r.Do(ctx, call)
 			if call.Op == weir.OpTake {
 				time.Sleep(10 * time.Millisecond)
@@ -215,7 +216,7 @@ func BenchmarkDenied(b *testing.B) {
 	for i := range keys {
 		keys[i] = key(i)
 	}
-	d := denying(b, weir.EngineOf(memory.Do, memory.Check))
+	d := denying(b, enginekit.EngineOf(memory.Do, memory.Check))
 	denied := func(name string, ask func(key string)) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

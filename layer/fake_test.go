@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // remote is an engine behind a network that fails on command. Its states are in a memory engine.
@@ -49,19 +50,19 @@ func (a away) WasCounted() weir.Counted { return a.counted }
 // clockedRemote returns an engine whose clock layers see, as that of a test.
 func clockedRemote(clock func() int64) *remote {
 	r := &remote{memory: weir.NewMemory(weir.MemoryOptions{Clock: clock}), clock: clock}
-	r.Engine = weir.EngineOf(r.do, r.memory.Check)
+	r.Engine = enginekit.EngineOf(r.do, r.memory.Check)
 	return r
 }
 
 func newRemote() *remote {
 	r := &remote{memory: weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return time.Now().UnixNano() }})}
-	r.Engine = weir.EngineOf(r.do, r.memory.Check)
+	r.Engine = enginekit.EngineOf(r.do, r.memory.Check)
 	return r
 }
 
 func (r *remote) do(ctx context.Context, call weir.Call) (weir.Answer, error) {
 	r.calls.Add(1)
-	ctx, cancel := call.Bound(ctx)
+	ctx, cancel := enginekit.Bound(ctx, &call)
 	defer cancel()
 	r.mu.Lock()
 	hang := r.hang

@@ -96,17 +96,17 @@ func checked(call *weir.Call) error {
 	var err error
 	switch op := call.Op; op {
 	case weir.OpEach:
-		return weir.CheckEach(call.Each.Calls, call.Each.Results)
+		return enginekit.CheckEach(call.Each.Calls, call.Each.Results)
 	case weir.OpTakeUpTo:
 		err = enginekit.CheckMost(call.Most)
 	case weir.OpReserveAhead:
-		err = weir.CheckAhead(*call)
+		err = enginekit.CheckAhead(*call)
 	case weir.OpTake, weir.OpReserve, weir.OpPeek, weir.OpRecord, weir.OpReturn, weir.OpReset:
 	default:
-		err = weir.Unsupported(op, "is unknown")
+		err = enginekit.Unsupported(op, "is unknown")
 	}
 	_, bad := enginekit.Merge(call.Op, call.Requests)
-	return cmp.Or(err, bad, weir.CheckTaken(*call), enginekit.CheckIdentity(call.Op, call.Identity))
+	return cmp.Or(err, bad, enginekit.CheckTaken(*call), enginekit.CheckIdentity(call.Op, call.Identity))
 }
 
 // forget clears the states of keys that were reset.
@@ -151,7 +151,7 @@ func (g *Guarded) instead(call weir.Call, counted weir.Counted, cause error) (we
 }
 
 func (g *Guarded) insteadEach(batch *weir.Batch, counted weir.Counted, cause error) error {
-	if err := weir.CheckEach(batch.Calls, batch.Results); err != nil {
+	if err := enginekit.CheckEach(batch.Calls, batch.Results); err != nil {
 		return err
 	}
 	for i, c := range batch.Calls {
@@ -228,21 +228,21 @@ func (g *Guarded) Hold(since time.Time, slots weir.Call) (lost <-chan struct{}, 
 	return holder.Hold(since, slots)
 }
 
-// Renew has slots begin again on the engine, or here if they were given here: the Guard is a [weir.Renewer].
+// Renew has slots begin again on the engine, or here if they were given here: the Guard is a [enginekit.Renewer].
 func (g *Guarded) Renew(ctx context.Context, slots weir.Call) (held bool, err error) {
 	if g.local.knows(slots.Lease) {
 		slots.Requests = g.local.shares(slots.Requests)
 		return g.local.memory.Renew(ctx, slots)
 	}
-	renewer, ok := weir.Find[weir.Renewer](g.below)
+	renewer, ok := weir.Find[enginekit.Renewer](g.below)
 	if !ok {
-		return false, weir.Unsupported(weir.OpRecord, "renews no slots on this engine")
+		return false, enginekit.Unsupported(weir.OpRecord, "renews no slots on this engine")
 	}
 	slots.Op = weir.OpRecord // a renewal that comes late is not undone
 	p, cause, counted := g.breaker.enter(), g.lastFailure(), weir.CountedNo
 	if p != barred {
 		a, err := g.ask(ctx, slots, p, g.options.Deadline, func(ctx context.Context, call weir.Call) (a weir.Answer, err error) {
-			ctx, cancel := call.Bound(ctx)
+			ctx, cancel := enginekit.Bound(ctx, &call)
 			defer cancel()
 			a.Decision.Allowed, err = renewer.Renew(ctx, call)
 			return a, err

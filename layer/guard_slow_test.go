@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -125,7 +126,7 @@ type denied struct{ error }
 func (denied) Unavailable() bool { return false }
 
 func TestTryCountsEveryFailure(t *testing.T) {
-	g := guarded(t, weir.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
+	g := guarded(t, enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
 		return weir.Answer{}, denied{errors.New("WRONGPASS")}
 	}, nil), layer.GuardOptions{OnFailure: layer.Allow})
 	rule := mustRule(t, "r=5/m")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/limittest"
 	"github.com/weirflow/weir/pace"
@@ -239,7 +240,7 @@ func TestABadRequestIsOneDuringAnOutage(t *testing.T) {
 	rule := mustRule(t, "r=10/1h and concurrency 2")
 	for _, policy := range []layer.Policy{layer.Deny, layer.Local, layer.Allow} {
 		for _, counted := range []weir.Counted{weir.CountedNo, weir.CountedUnknown} {
-			e := weir.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
+			e := enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
 				return weir.Answer{}, away{errors.New("connection reset"), counted}
 			}, nil)
 			g := guarded(t, e, layer.GuardOptions{OnFailure: policy})
@@ -270,7 +271,7 @@ func badCalls(rule *weir.Rule) (calls []weir.Call) {
 		for _, q := range []weir.Request{{Key: "k", Cost: 1}, {Rule: new(weir.Rule), Key: "k"}, {Rule: rule, Key: strings.Repeat("k", weir.MaxKey+1)}} {
 			calls = append(calls, weir.Call{Op: op, Lease: 7, Most: 1, Requests: append(good[:1:1], q)})
 		}
-		calls = append(calls, weir.Call{Op: op, Requests: good, Identity: strings.Repeat("i", weir.MaxIdentity+1)})
+		calls = append(calls, weir.Call{Op: op, Requests: good, Identity: strings.Repeat("i", enginekit.MaxIdentity+1)})
 	}
 	return append(calls, weir.Call{Op: weir.OpTakeUpTo, Most: -1, Requests: good}, weir.Call{Op: weir.OpReserveAhead, Requests: good},
 		weir.Call{Op: weir.OpEach + 1, Requests: good}, weir.Call{Op: weir.OpEach, Each: &weir.Batch{Calls: make([]weir.Call, 2), Results: make([]weir.Result, 1)}})
@@ -475,7 +476,7 @@ func TestLimitsAlikeAreOwedTheirOwnUnits(t *testing.T) {
 func TestTheEngineComesBackAfterABatchWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 100/1d")
-		g := guarded(t, weir.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
+		g := guarded(t, enginekit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
 			if call.Op == weir.OpEach {
 				r.fails.Store(true)
 				time.Sleep(2 * time.Second)
@@ -648,7 +649,7 @@ func TestAtMost64CallsHang(t *testing.T) {
 		for range 300 {
 			all.Go(func() {
 				began := time.Now()
-				_, err := g.Do(t.Context(), weir.Call{Op: weir.OpTake, Requests: []weir.Request{rule.For("k", 1)}, Lease: weir.NewLease()})
+				_, err := g.Do(t.Context(), weir.Call{Op: weir.OpTake, Requests: []weir.Request{rule.For("k", 1)}, Lease: enginekit.NewLease()})
 				if took := time.Since(began); err != nil || took > 15*time.Millisecond {
 					t.Errorf("got %v after %v, want an answer within 15 ms", err, took)
 				}
@@ -805,7 +806,7 @@ func BenchmarkGuard(b *testing.B) {
 // A call of many decisions fails in its results. They are the cause of an outage, too.
 func TestTheCauseOfAnOutageIsKnownFromDecisionsInOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fails := weir.EngineOf(func(_ context.Context, call weir.Call) (weir.Answer, error) {
+		fails := enginekit.EngineOf(func(_ context.Context, call weir.Call) (weir.Answer, error) {
 			for i := range call.Each.Results {
 				call.Each.Results[i].Err = errAway
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -106,7 +107,7 @@ func runHistory(t *testing.T, seed uint64) {
 // start starts a process.
 func (h *history) start(processes int, punctual bool) {
 	link := &remote{memory: h.memory, punctual: punctual}
-	link.Engine = weir.EngineOf(link.do, h.memory.Check)
+	link.Engine = enginekit.EngineOf(link.do, h.memory.Check)
 	g := guarded(h.t, link, layer.GuardOptions{OnFailure: h.policy, Peers: processes})
 	h.links, h.guards, h.leases = append(h.links, link), append(h.guards, g), append(h.leases, leased(h.t, g))
 }

@@ -119,7 +119,7 @@ func newFacts(r *weir.Rule) *facts {
 		d := weir.Describe(l)
 		f.delays, f.countsDenied = f.delays || d.Delays, f.countsDenied || d.CountsDenied
 	}
-	f.slots, f.units = r.Held(), r.Spent()
+	f.slots, f.units = enginekit.Held(r), enginekit.Spent(r)
 	f.alike, f.most = alikeOf(r, limits), f.mostOut()
 	return f
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // reservable returns a rule of each limit that supports reservations.
@@ -109,7 +110,7 @@ func settlementEndsSlots(f *fixture) {
 func renewsSlots(f *fixture) {
 	ctx := context.Background()
 	rule := f.rule("held", weir.Concurrency{Slots: 5, Lease: time.Hour})
-	renewer, ok := weir.Find[weir.Renewer](f.engine)
+	renewer, ok := weir.Find[enginekit.Renewer](f.engine)
 	if !ok {
 		return
 	}
@@ -122,16 +123,15 @@ func renewsSlots(f *fixture) {
 		}
 	}
 	r := f.reserve(rule.For("a", 2), rule.For("b", 1))
-	r.HandOver()
-	slots := weir.Call{Requests: []weir.Request{rule.For("a", 2), rule.For("b", 1)}, Lease: r.Lease()}
+	slots := enginekit.HandOver(r)
 	renew("slots that are held", true, slots)
-	renew("slots of another", false, weir.Call{Requests: slots.Requests, Lease: r.Lease() ^ 2})
+	renew("slots of another", false, weir.Call{Requests: slots.Requests, Lease: slots.Lease ^ 2})
 	f.wantRemaining("after a renewal", rule, "a", 3)
 	f.clock.advance(3 * 3600 * 1e9 / 4)
 	renew("after three quarters of the lease", true, slots)
 	f.clock.advance(3 * 3600 * 1e9 / 4)
 	f.wantRemaining("in the lease of the renewal", rule, "a", 3)
-	again := weir.Granted(f.engine, time.Now(), weir.Decision{Allowed: true}, nil, slots)
+	again := enginekit.Granted(f.engine, time.Now(), weir.Decision{Allowed: true}, nil, slots)
 	if err := again.Done(ctx); err != nil {
 		f.Errorf("Done: %v", err)
 	}

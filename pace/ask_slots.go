@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // sense is when a queue asks for slots of a key that other processes hold and want, too. Slots come free at a release, of
@@ -46,7 +47,7 @@ const (
 func newSense(k *askKey) *sense {
 	s := &sense{key: k, hears: func() bool { return false }, stop: func() {}}
 	s.spread = s.least()
-	if engine, ok := weir.Find[weir.Listener](k.asking.queue.engine); ok {
+	if engine, ok := weir.Find[enginekit.Listener](k.asking.queue.engine); ok {
 		_ = guarded(func() error { s.hears, s.stop = engine.Listen(k.request, s.hear); return nil })
 	}
 	return s

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // trip is one question to the engine, for callers of one group or of several: a call for each, in one OpEach.
@@ -41,7 +42,7 @@ func (t *trip) take(g *group) {
 	t.callers = append(t.callers, c)
 	call := weir.Call{Op: weir.OpTake, Requests: c.requests, Waits: true}
 	if c.acquires {
-		call.Lease = weir.NewLease()
+		call.Lease = enginekit.NewLease()
 	}
 	t.batch.Calls = append(t.batch.Calls, call)
 }
@@ -222,7 +223,7 @@ func (t *trip) settle(c *caller, call *weir.Call, r *weir.Result) {
 		if c.decision, c.taken = d, r.Taken; c.acquires {
 			take := *call
 			take.Taken = r.Taken
-			c.reservation = weir.Granted(q.engine, t.began, d, nil, take)
+			c.reservation = enginekit.Granted(q.engine, t.began, d, nil, take)
 		}
 		if c.left {
 			g.callers.Remove(&c.Node)

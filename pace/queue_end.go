@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // end ends the wait of c: it goes, or fails with an error.
@@ -23,7 +24,7 @@ func (q *Queue) end(c *caller, err error) {
 func (q *Queue) abandon(c *caller) {
 	r := c.reservation
 	if r == nil {
-		r = weir.Granted(q.engine, time.Now(), c.decision, nil, weir.Call{Requests: c.requests, Taken: c.taken})
+		r = enginekit.Granted(q.engine, time.Now(), c.decision, nil, weir.Call{Requests: c.requests, Taken: c.taken})
 	}
 	q.inBackground(r.Cancel)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/pace"
 )
@@ -28,9 +29,9 @@ var errBroken = errors.New("the engine is broken")
 
 func newCounted(engine weir.Engine) *counted {
 	e := &counted{}
-	e.Engine = weir.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
+	e.Engine = enginekit.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
 		if c.Op == weir.OpEach && c.Each.Calls[0].Op == weir.OpReserveAhead {
-			return weir.Answer{}, weir.Unsupported(weir.OpReserveAhead, "is not made by this engine")
+			return weir.Answer{}, enginekit.Unsupported(weir.OpReserveAhead, "is not made by this engine")
 		}
 		if c.Op == weir.OpTake || c.Op == weir.OpEach {
 			e.calls.Add(1)

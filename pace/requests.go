@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // keysOf returns a text that is equal for requests of the same keys under the same limits.
@@ -50,7 +51,7 @@ func slotKeys(requests []weir.Request) []string {
 	return keysIn(slices.DeleteFunc(slices.Clone(requests), func(r weir.Request) bool { return !asksForSlots(&r) }))
 }
 
-func asksForSlots(r *weir.Request) bool { return r.Rule.Held() != nil }
+func asksForSlots(r *weir.Request) bool { return enginekit.Held(r.Rule) != nil }
 
 // onKey returns the requests of a key as one.
 func onKey(requests []weir.Request, key string) (q weir.Request) {
@@ -71,8 +72,8 @@ func waitsForSlots(requests []weir.Request, d weir.Decision) bool {
 
 // bySlotsOf reports whether it is slots of a rule that refuse.
 func bySlotsOf(r *weir.Rule, d weir.Decision) bool {
-	if r.Held() == nil || r.Spent() == nil {
-		return r.Held() != nil
+	if enginekit.Held(r) == nil || enginekit.Spent(r) == nil {
+		return enginekit.Held(r) != nil
 	}
 	limits := r.Limits()
 	return weir.Describe(limits[min(int(d.RefusedBy), len(limits)-1)]).Held

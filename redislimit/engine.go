@@ -17,6 +17,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/redislimit/internal/calls"
 	"github.com/weirflow/weir/redislimit/internal/fault"
 	"github.com/weirflow/weir/redislimit/internal/servers"
@@ -36,10 +37,10 @@ type Engine struct {
 }
 
 var (
-	_ weir.Engine   = (*Engine)(nil)
-	_ weir.Holder   = (*Engine)(nil)
-	_ weir.Renewer  = (*Engine)(nil)
-	_ weir.Listener = (*Engine)(nil)
+	_ weir.Engine        = (*Engine)(nil)
+	_ weir.Holder        = (*Engine)(nil)
+	_ enginekit.Renewer  = (*Engine)(nil)
+	_ enginekit.Listener = (*Engine)(nil)
 )
 
 // New returns an engine over a rueidis client of one server, of Sentinel or of a cluster. The caller keeps ownership

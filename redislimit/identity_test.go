@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -189,7 +190,7 @@ func TestIdentitiesThatMakeNoSenseAreRefused(t *testing.T) {
 	redis := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
 	rule := mustRule(t, "r=token bucket 5/h")
 	for _, op := range []weir.Op{weir.OpTake, weir.OpTakeUpTo, weir.OpReserve, weir.OpRecord} {
-		_, err := redis.Do(t.Context(), weir.Call{Op: op, Identity: strings.Repeat("x", weir.MaxIdentity+1), Requests: []weir.Request{rule.For("a", 1)}})
+		_, err := redis.Do(t.Context(), weir.Call{Op: op, Identity: strings.Repeat("x", enginekit.MaxIdentity+1), Requests: []weir.Request{rule.For("a", 1)}})
 		if refused, ok := errors.AsType[*weir.RequestError](err); !ok || refused.Field != "identity" {
 			t.Errorf("%s: got %v, want a RequestError about the identity", op, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/redislimit/internal/fault"
 	"github.com/weirflow/weir/redislimit/internal/servers"
 )
@@ -49,9 +50,9 @@ const (
 	trySignalFor  = time.Second // how long Warnings waits for the answers
 )
 
-// Listen calls hear when slots of a request may have come free, until stop is called: see weir.Listener.
+// Listen calls hear when slots of a request may have come free, until stop is called: see enginekit.Listener.
 func (e *Engine) Listen(slots weir.Request, hear func()) (hears func() bool, stop func()) {
-	parts := e.slots(weir.Call{Requests: []weir.Request{slots}, Lease: weir.NewLease()})
+	parts := e.slots(weir.Call{Requests: []weir.Request{slots}, Lease: enginekit.NewLease()})
 	if len(parts) == 0 || e.client.Known() == nil {
 		return func() bool { return false }, func() {}
 	}

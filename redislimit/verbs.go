@@ -17,10 +17,10 @@ func (e *Engine) Clock() func() int64 { return e.options.Clock }
 
 // Do makes one call.
 func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error) {
-	if err := weir.CheckTaken(c); err != nil {
+	if err := enginekit.CheckTaken(c); err != nil {
 		return a, err
 	}
-	ctx, cancel := c.Bound(ctx)
+	ctx, cancel := enginekit.Bound(ctx, &c)
 	defer cancel()
 	switch c.Op {
 	case weir.OpTake:
@@ -32,7 +32,7 @@ func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error)
 	case weir.OpTakeUpTo:
 		return e.takeUpTo(ctx, c)
 	case weir.OpReserve:
-		return weir.Reserve(ctx, e, leased(c))
+		return enginekit.Reserve(ctx, e, leased(c))
 	case weir.OpReserveAhead:
 		return e.reserveAhead(ctx, c)
 	case weir.OpPeek:
@@ -53,7 +53,7 @@ func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error)
 		}
 		return a, err
 	}
-	return a, weir.Unsupported(c.Op, "is unknown")
+	return a, enginekit.Unsupported(c.Op, "is unknown")
 }
 
 // Take admits the cost of all requests now, or of none.
@@ -89,7 +89,7 @@ func (e *Engine) Reset(ctx context.Context, requests ...weir.Request) error {
 
 // Reserve takes the requests and returns a reservation.
 func (e *Engine) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
-	a, err := weir.Reserve(ctx, e, weir.Call{Op: weir.OpReserve, Requests: requests})
+	a, err := enginekit.Reserve(ctx, e, weir.Call{Op: weir.OpReserve, Requests: requests})
 	return a.Reservation, err
 }
 

@@ -90,6 +90,9 @@ var Of func(weirRule any) *Compiled
 // AlgorithmOf compiles a weir.Limit, with all times in ticks. Package weir sets it.
 var AlgorithmOf func(weirLimit any, tick time.Duration) (algorithm.Algorithm, error)
 
+// Kit has functions of package weir that package enginekit exports in its place. Package weir sets it.
+var Kit any
+
 // kept is the values that a rule stores, one of each type.
 type kept struct {
 	value any

@@ -15,7 +15,7 @@ var layers = []layer{
 	{
 		name:     "proofs",
 		packages: []string{"limittest", "httplimit/httplimittest", "sqllimit/drivertest", "deploy/deploytest", "internal/*test", "internal/testprocess", "internal/vectors"},
-		mayUse:   []string{"proofs", "kit", "root"},
+		mayUse:   []string{"proofs", "kit", "engine kit", "root"},
 		standard: []string{"math/rand/v2", "net", "net/", "os", "os/", "testing"},
 	},
 	{name: "workshop", packages: []string{"internal/rules", "internal/release", "internal/house"}, standard: []string{"flag", "os", "os/"}},
@@ -43,7 +43,7 @@ var layers = []layer{
 	{
 		name:     "adapters",
 		packages: []string{"httplimit", "grpclimit", "promlimit", "otellimit", "fetch", "simulate"},
-		mayUse:   []string{"rooms of adapters", "kit", "root"},
+		mayUse:   []string{"rooms of adapters", "kit", "engine kit", "root"},
 		standard: []string{"log/slog", "math/rand/v2", "net", "net/"},
 	},
 	{
@@ -61,7 +61,7 @@ var layers = []layer{
 	{
 		name:     "fronts",
 		packages: []string{"cmd/weir/internal/api", "cmd/weir/internal/rls", "cmd/weir/internal/resp", "cmd/weir/internal/admin"},
-		mayUse:   []string{"rooms of the program", "adapters", "kit", "root"},
+		mayUse:   []string{"rooms of the program", "adapters", "kit", "engine kit", "root"},
 		standard: []string{"log/slog", "net", "net/"},
 	},
 	{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // Server is a memory engine that processes share over a network, as they share Redis: it books, and tells processes of slots
@@ -44,16 +45,16 @@ func NewServer(memory *weir.Memory) *Server {
 	return s
 }
 
-// Connect returns the engine of another process. It is a [weir.Listener].
+// Connect returns the engine of another process. It is a [enginekit.Listener].
 func (s *Server) Connect(n Network) weir.Engine {
 	p := &process{server: s, Network: n}
-	p.Engine = weir.EngineOf(p.do, s.Memory.Check)
+	p.Engine = enginekit.EngineOf(p.do, s.Memory.Check)
 	return p
 }
 
 func (p *process) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
 	if c.Op == weir.OpReserve {
-		return weir.Reserve(ctx, p, c)
+		return enginekit.Reserve(ctx, p, c)
 	}
 	a, err := p.Call(ctx, c, func(ctx context.Context, c weir.Call) (weir.Answer, error) {
 		p.server.Calls.Add(1)
@@ -77,7 +78,7 @@ func (p *process) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
 
 // through has a booking be withdrawn over the network.
 func (p *process) through(c weir.Call, r *weir.Reservation) *weir.Reservation {
-	return weir.Granted(p, time.Time{}, r.Decision, func(ctx context.Context, n int64) error {
+	return enginekit.Granted(p, time.Time{}, r.Decision, func(ctx context.Context, n int64) error {
 		if err := p.Pass(ctx); err != nil {
 			return Lost{Err: err}
 		}
@@ -85,7 +86,7 @@ func (p *process) through(c weir.Call, r *weir.Reservation) *weir.Reservation {
 	}, c)
 }
 
-// Listen makes the process a weir.Listener.
+// Listen makes the process a enginekit.Listener.
 func (p *process) Listen(slots weir.Request, hear func()) (hears func() bool, stop func()) {
 	s := p.server
 	s.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // reach refuses an entry that would never stand in for its rule, and tells where and for how long one does not.
@@ -60,7 +61,7 @@ func unlike(e *override.Entry, rule *weir.Rule) string {
 }
 
 func slotsOf(rule *weir.Rule) (kind, want string) {
-	if rule.Held() != nil {
+	if enginekit.Held(rule) != nil {
 		return "has slots", "slots with a lease, such as concurrency 50 lease 1m"
 	}
 	return "has no slots", "a limit without slots"

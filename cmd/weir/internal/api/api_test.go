@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/layer"
 )
@@ -156,15 +157,15 @@ func TestTheSameKeyTwiceIsOneRequest(t *testing.T) {
 
 // undecided returns an engine that never decides. A nil error stands for an unknown cause.
 func undecided(err error) weir.Engine {
-	return weir.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
+	return enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
 		return weir.Answer{Decision: weir.Decision{Allowed: true}}, cmp.Or(err, errors.New("secret-host:6379 is gone"))
 	}, func(...*weir.Rule) error { return nil })
 }
 
 // hung returns an engine whose server does not answer: each decision fails when the context ends.
 func hung() weir.Engine {
-	return weir.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
-		ctx, cancel := c.Bound(ctx)
+	return enginekit.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
+		ctx, cancel := enginekit.Bound(ctx, &c)
 		defer cancel()
 		<-ctx.Done()
 		return weir.Answer{}, fmt.Errorf("take: %w", ctx.Err())

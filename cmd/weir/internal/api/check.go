@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/layer"
 )
@@ -69,7 +70,7 @@ func (a *API) newChecked(rules ...*weir.Rule) checkedRules {
 		Logger:  slog.New(slog.DiscardHandler), // this package logs failures of the engine
 	}
 	for i, rule := range rules {
-		if rule.Held() != nil {
+		if enginekit.Held(rule) != nil {
 			return checkedRules{rule: rule.Name(), unfit: "holds slots, which a check cannot release; delete the rule, or ask /v1/reserve instead"}
 		}
 		o.Rules = append(o.Rules, httplimit.Rule{

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // The bounds of limits in requests.
@@ -90,7 +91,7 @@ func newLimited(engine weir.Engine, of namedLimit) (rule *weir.Rule, kind string
 	if err != nil {
 		return nil, "", wrongField(fieldLimit, strings.TrimPrefix(err.Error(), "weir: "))
 	}
-	if rule.Held() != nil {
+	if enginekit.Held(rule) != nil {
 		return nil, "", wrongField(fieldLimit, "is "+quote(of.text)+", which holds slots; only a rule of the daemon can")
 	}
 	return rule, kindOf(rule), nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // The fields of settle and renew.
@@ -46,9 +47,9 @@ func (a *API) renew(w http.ResponseWriter, r *http.Request) {
 			return nil, cmp.Or(err, ErrToken)
 		}
 		if slots := slotsOf(requests); len(slots) > 0 {
-			renewer, ok := weir.Find[weir.Renewer](a.engine)
+			renewer, ok := weir.Find[enginekit.Renewer](a.engine)
 			if !ok {
-				return nil, weir.Unsupported(weir.OpRecord, "renews no slots on this engine")
+				return nil, enginekit.Unsupported(weir.OpRecord, "renews no slots on this engine")
 			}
 			if held, err := renewer.Renew(ctx, weir.Call{Requests: slots, Lease: of.Lease}); err != nil {
 				return nil, err
@@ -66,7 +67,7 @@ func (a *API) renew(w http.ResponseWriter, r *http.Request) {
 // slotsOf returns the requests for slots alone.
 func slotsOf(requests []weir.Request) (slots []weir.Request) {
 	for _, q := range requests {
-		if alone := q.Rule.Held(); alone != nil && q.Cost > 0 {
+		if alone := enginekit.Held(q.Rule); alone != nil && q.Cost > 0 {
 			q.Rule = alone
 			slots = append(slots, q)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -20,7 +21,7 @@ import (
 // with the same secret can make. A daemon keeps nothing of it. So every daemon on the engine honours the tokens of the
 // others, and a restart ends none.
 //
-// The engine tells what a token cannot: whether its slots are still held (weir.Renewer), and whether it was settled. For that
+// The engine tells what a token cannot: whether its slots are still held (enginekit.Renewer), and whether it was settled. For that
 // a settlement first takes the only slot of SettledRule for the token, which ends later than the token.
 
 // tokenLife is the life of a token without slots. A token with slots lives as long as their lease.
@@ -56,7 +57,7 @@ func newReservation(requests []weir.Request, lease uint64, leased time.Duration)
 		r.Life = tokenLife
 	}
 	if lease == 0 {
-		r.Lease = weir.NewLease()
+		r.Lease = enginekit.NewLease()
 	}
 	for _, q := range requests {
 		var limits []string
@@ -154,9 +155,9 @@ func (a *API) reservationOf(ctx context.Context, token string) (*reservation, []
 
 // handOver leaves a reservation to its token. It returns the life of the token, too.
 func (a *API) handOver(secret []byte, hold *weir.Reservation, requests []weir.Request) (token string, life time.Duration) {
-	hold.HandOver()
-	r := newReservation(requests, hold.Lease(), a.force.Load().leases.shortest(requests))
-	r.Taken = hold.Taken()
+	take := enginekit.HandOver(hold)
+	r := newReservation(requests, take.Lease, a.force.Load().leases.shortest(requests))
+	r.Taken = take.Taken
 	return r.seal(secret), r.Life
 }
 
@@ -171,20 +172,20 @@ func (a *API) settleOnce(ctx context.Context, r *reservation, requests []weir.Re
 	}
 	// The mark has a lease of its own: a Guard settles in this process what belongs to leases that it gave while the engine
 	// was away, and the engine may have given that of the reservation.
-	call := weir.Call{Op: weir.OpTake, Requests: mark, Lease: weir.NewLease()}
+	call := weir.Call{Op: weir.OpTake, Requests: mark, Lease: enginekit.NewLease()}
 	if marked, err := a.engine.Do(ctx, call); err != nil {
 		return err
 	} else if !marked.Decision.Allowed {
 		return ErrToken
 	}
-	hold := weir.Granted(a.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease, Taken: r.Taken})
+	hold := enginekit.Granted(a.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease, Taken: r.Taken})
 	if len(costs) == 0 {
 		err = hold.Done(ctx)
 	} else {
 		err = hold.Settle(ctx, costs...)
 	}
 	if guard, ok := weir.Find[*layer.Guarded](a.engine); ok && err == nil && guard.Gave(call.Lease) {
-		_, _ = a.engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: mark, Lease: weir.NewLease()}) // at the engine when it is back
+		_, _ = a.engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: mark, Lease: enginekit.NewLease()}) // at the engine when it is back
 	}
 	if err != nil && (weir.WasCounted(err) == weir.CountedNo || onlySlots(requests)) { // it can be tried again
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
@@ -197,7 +198,7 @@ func (a *API) settleOnce(ctx context.Context, r *reservation, requests []weir.Re
 
 // onlySlots reports whether the requests hold nothing but slots, whose release can be repeated.
 func onlySlots(requests []weir.Request) bool {
-	return !slices.ContainsFunc(requests, func(q weir.Request) bool { return q.Rule.Spent() != nil })
+	return !slices.ContainsFunc(requests, func(q weir.Request) bool { return enginekit.Spent(q.Rule) != nil })
 }
 
 // undoWithin bounds an undo.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -80,7 +81,7 @@ func TestASettlementDuringAnOutageIsMadeAtTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := weir.NewMemory(weir.MemoryOptions{})
 		var fails atomic.Bool
-		guard, err := layer.Guard(weir.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
+		guard, err := layer.Guard(enginekit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
 			if fails.Load() {
 				return weir.Answer{}, errors.New("connection refused")
 			}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // Entry is a limit that stands in for others.
@@ -92,7 +93,7 @@ func (e *Entry) asRule(name string) (*weir.Rule, error) {
 // limit without slots must not admit to a rule with slots, nor the reverse. Blocks admit nothing.
 func (e *Entry) StandsIn(rule *weir.Rule) bool {
 	made, err := e.asRule("rule")
-	return err == nil && (e.Limit == Block || (made.Held() != nil) == (rule.Held() != nil))
+	return err == nil && (e.Limit == Block || (enginekit.Held(made) != nil) == (enginekit.Held(rule) != nil))
 }
 
 // errFull is the error of an entry beyond MaxEntries.

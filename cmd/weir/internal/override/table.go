@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // Table holds the entries in force. It is safe for concurrent use.
@@ -54,7 +55,7 @@ func newIndex(entries []Entry, now time.Time, unread func(Entry, error)) (*index
 			unread(e, err)
 			continue
 		}
-		x.of[e.target()] = &inForce{Entry: e, until: e.Until.UnixNano(), limits: rule.Limits(), held: rule.Held() != nil}
+		x.of[e.target()] = &inForce{Entry: e, until: e.Until.UnixNano(), limits: rule.Limits(), held: enginekit.Held(rule) != nil}
 		if e.Prefix && !slices.Contains(x.lengths, len(e.Key)) {
 			x.lengths = append(x.lengths, len(e.Key))
 		}
@@ -130,7 +131,7 @@ func (x *index) requests(requests []weir.Request) []weir.Request {
 		if asked == nil { // the engine will say so
 			continue
 		}
-		e := x.find(asked.Name(), requests[i].Key, asked.Held() != nil, now)
+		e := x.find(asked.Name(), requests[i].Key, enginekit.Held(asked) != nil, now)
 		if e == nil {
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // compatCase is a case of testdata/compat.txt, which describes the form.
@@ -213,7 +214,7 @@ func (away) Unavailable() bool { return true }
 func TestALimitMayAdmitWhileTheEngineIsAway(t *testing.T) {
 	s, _ := newCompat(t, `{domain: shop, descriptors: [{key: free, rate_limit: {unit: day, requests_per_unit: 3}, weir: {on_failure: allow}},
   {key: hard, rate_limit: {unit: day, requests_per_unit: 3}}]}`, nil)
-	s.Engine = weir.EngineOf(func(_ context.Context, call weir.Call) (weir.Answer, error) {
+	s.Engine = enginekit.EngineOf(func(_ context.Context, call weir.Call) (weir.Answer, error) {
 		if call.Op == weir.OpEach {
 			for i := range call.Each.Results {
 				call.Each.Results[i].Err = away{}

@@ -21,6 +21,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/httplimit"
 )
 
@@ -217,7 +218,7 @@ func TestAnEngineThatCannotDecideIsUnavailable(t *testing.T) {
 	broken := errors.New("dial tcp 10.0.0.7:6379: connection refused")
 	var failed error
 	s, _ := newServer(t, shop, func(o *Options) {
-		o.Engine = weir.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) { return weir.Answer{}, broken }, o.Engine.Check)
+		o.Engine = enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) { return weir.Answer{}, broken }, o.Engine.Check)
 		o.Failed = func(err error) { failed = err }
 	})
 	for i, call := range []string{callOf(entries("path=/api/x")), callOf(entries("path=/api/x"), entries("remote_address=192.0.2.1"))} {
@@ -235,7 +236,7 @@ func TestAnEngineThatCannotDecideIsUnavailable(t *testing.T) {
 func TestALimitInACallThatTheEngineCannotHoldIsNoFailure(t *testing.T) {
 	for _, file := range []string{shop, "{domain: shop, descriptors: [{key: path, rate_limit: {unit: day, requests_per_unit: 100}}]}"} {
 		asks := func(o *Options) {
-			o.Engine = weir.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
+			o.Engine = enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
 				t.Error("the engine was asked")
 				return weir.Answer{}, nil
 			}, func(rules ...*weir.Rule) error {
