@@ -107,6 +107,16 @@ func (f Functions) ResetAfter(s State, now int64) int64 {
 	return f.algorithm.Wait(s.state, now, f.algorithm.Capacity())
 }
 
+// Window returns the window of a Quota that holds an instant, which ends just before end. ok is false for other limits.
+func (f Functions) Window(now int64) (start, end int64, ok bool) {
+	q, ok := f.algorithm.(*algorithm.Quota)
+	if !ok {
+		return 0, 0, false
+	}
+	start, end = q.Window(now)
+	return start, end, true
+}
+
 // Keep returns the time until the state answers like a fresh one under every limit that reads it, which is at least
 // ResetAfter. An engine may then evict it, unless its clock can run backwards. A Quota keeps a state for other zones.
 func (f Functions) Keep(s State, now int64) int64 { return algorithm.Keep(f.algorithm, s.state, now) }

@@ -82,7 +82,7 @@ func randomSettlements(f *fixture) {
 	bucket, window, log := weir.TokenBucket{Rate: rate, Burst: 25}, weir.FixedWindow{Rate: weir.PerHour(300)}, weir.SlidingLog{Rate: rate}
 	for _, limits := range [][]weir.Limit{
 		{bucket}, {weir.FixedWindow{Rate: rate}}, {weir.SlidingWindow{Rate: rate}}, {log}, {weir.RateGate{Rate: rate}},
-		{weir.Cycle{Rate: rate}}, {bucket, window}, {window, log, bucket},
+		{weir.Cycle{Rate: rate}}, {weir.Quota{Count: rate.Count, Unit: weir.Day}}, {bucket, window}, {window, log, bucket},
 	} {
 		h := &trueCosts{fixture: f, rule: f.rule(fmt.Sprint("random ", limits), limits...), costs: make([][]counted, len(limits))}
 		for range 120 {

@@ -80,6 +80,7 @@ func anotherState(f *fixture) {
 		weir.FixedWindow{Rate: weir.PerDay(5)}, weir.FixedWindow{Rate: weir.PerHour(5)}, weir.FixedWindow{Rate: weir.Per(5, 48*time.Hour)},
 		weir.SlidingWindow{Rate: weir.PerDay(5)}, weir.SlidingWindow{Rate: weir.PerHour(5)},
 		weir.SlidingLog{Rate: weir.PerDay(5)}, weir.SlidingLog{Rate: weir.PerHour(5)},
+		weir.Quota{Count: 5, Unit: weir.Day}, weir.Quota{Count: 5, Unit: weir.Month},
 		weir.TokenBucket{Rate: weir.PerDay(5)}, weir.LeakyBucket{Rate: weir.PerDay(1), Queue: 4},
 	}
 	for _, limit := range limits {

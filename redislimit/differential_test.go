@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 	"time"
+	_ "time/tzdata"
 
 	"github.com/redis/rueidis"
 
@@ -81,8 +82,8 @@ func duels(t *testing.T, client rueidis.Client, rounds int, backwards bool) {
 	if most := max(100, rounds/4); answers["tie"] > most {
 		t.Errorf("%d ties of less than a tick, want at most %d", answers["tie"], most)
 	}
-	if len(kinds) != 10 {
-		t.Errorf("rounds met %v, want all 10 limits", kinds)
+	if len(kinds) != 11 {
+		t.Errorf("rounds met %v, want all 11 limits", kinds)
 	}
 }
 
@@ -127,8 +128,13 @@ func (d *duel) limit() weir.Limit {
 	most := min(int64(1e9), int64(period))
 	rate := weir.Per(d.upTo(most), period)
 	few := weir.Per(d.upTo(min(most, 40)), period)
-	switch d.random.IntN(17) / 2 {
+	switch d.random.IntN(19) / 2 {
 	case 8:
+		return weir.Quota{
+			Count: d.upTo(1e9), Unit: weir.CalendarUnit(1 + d.random.IntN(5)), At: time.Duration(d.random.IntN(24*60)) * time.Minute,
+			Zone: []string{"", "Europe/Paris", "Pacific/Apia"}[d.random.IntN(3)],
+		}
+	case 9:
 		return []weir.Limit{weir.Unlimited{}, weir.DenyAll{}}[d.random.IntN(2)]
 	case 0:
 		return weir.TokenBucket{Rate: rate, Burst: min(3*rate.Count, d.upTo(1e9))}

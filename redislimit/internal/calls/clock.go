@@ -45,6 +45,16 @@ func (c *serverClock) measure(now int64, sent, answered time.Time) (moved time.D
 	return moved
 }
 
+// shows returns what the server's clock is expected to show now, in us. Before the first measurement it is what ours shows.
+func (c *serverClock) shows() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at.IsZero() {
+		return time.Now().UnixMicro()
+	}
+	return (time.Since(clockOrigin) + c.low + (c.high-c.low)/2).Microseconds()
+}
+
 // clockOrigin is the instant from which measure counts ours.
 var clockOrigin = time.Now()
 

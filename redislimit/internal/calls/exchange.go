@@ -51,12 +51,24 @@ func (l *Lanes) finish(s *Submission, err error) {
 	}
 }
 
-// exchange makes one call: it sends the decisions and reads the answers.
+// exchange makes a call, and another one while the next decision wants other boundaries of a quota.
 func (l *Lanes) exchange(lane int, submissions []*Submission) error {
+	for {
+		again, err := l.once(lane, submissions)
+		if !again || err != nil {
+			return err
+		}
+	}
+}
+
+// once makes one call: it sends the decisions and reads the answers. again reports that the next decision wants other
+// boundaries.
+func (l *Lanes) once(lane int, submissions []*Submission) (again bool, err error) {
 	if l.Closed.Load() {
-		return fault.ErrClosed
+		return false, fault.ErrClosed
 	}
 	b := batches.Get().(*wire.Batch)
+	b.Now = l.shows(lane)
 	ctx, began := traced(submissions), time.Now()
 	b.Shards = l.setup.Shards
 	for _, s := range submissions {
@@ -82,13 +94,21 @@ func (l *Lanes) exchange(lane int, submissions []*Submission) error {
 		if len(submissions) > fewDecisions {
 			fetch(submissions)
 		}
-		l.read(text, lane, began, submissions, b)
+		again = l.read(text, lane, began, submissions, b)
 	}
 	if err == nil || !fault.Unanswered(err) { // a lost call may still be read
 		b.Clear()
 		batches.Put(b)
 	}
-	return err
+	return again, err
+}
+
+// shows returns what the clock of a lane's server is expected to show, in us.
+func (l *Lanes) shows(lane int) int64 {
+	if l.setup.Clock != nil {
+		return stored.FloorDiv(l.setup.Clock(), int64(time.Microsecond))
+	}
+	return l.Committer(lane).clock.shows()
 }
 
 // traced returns the context of a call. It has the values of the oldest caller's context, such as a trace, without
@@ -118,8 +138,8 @@ func fetch(submissions []*Submission) {
 }
 
 // read reads the answers of a reply to a call that was sent at began. The reply may leave the last decisions to another
-// call.
-func (l *Lanes) read(text string, lane int, began time.Time, submissions []*Submission, b *wire.Batch) {
+// call. again reports that the first of them wants other boundaries of a quota.
+func (l *Lanes) read(text string, lane int, began time.Time, submissions []*Submission, b *wire.Batch) (again bool) {
 	r := wire.Reply{Left: text, Since: math.Inf(-1), Space: &b.Space}
 	now := int64(r.Double())
 	if !r.Short {
@@ -131,15 +151,22 @@ func (l *Lanes) read(text string, lane int, began time.Time, submissions []*Subm
 	for _, s := range submissions {
 		for ; s.Decided < len(s.Decisions); s.Decided++ {
 			if r.Left == wire.ReplyLater {
-				return
+				return false
 			}
 			d := &s.Decisions[s.Decided]
+			if found, again := r.Elsewhere(d); found {
+				if !again {
+					s.Decided++
+				}
+				return again
+			}
 			r.Read(d, now, b.Keys)
 			if d.Op == wire.OpRecord && d.RefusedToRecord() {
 				l.Stats.Unrecorded.Add(1)
 			}
 		}
 	}
+	return false
 }
 
 // send makes one round trip.
@@ -147,7 +174,7 @@ func (l *Lanes) send(ctx context.Context, b *wire.Batch, lane int) (string, erro
 	var space [5]string
 	args := append(space[:0], rueidis.BinaryString(b.Args), "", "", rueidis.BinaryString(b.Spent), rueidis.BinaryString(b.Long))
 	if l.setup.Clock != nil {
-		args[1] = strconv.FormatInt(stored.FloorDiv(l.setup.Clock(), int64(time.Microsecond)), 10)
+		args[1] = strconv.FormatInt(b.Now, 10)
 	}
 	if l.setup.Linger != 0 {
 		args[2] = strconv.FormatInt(l.setup.Linger.Milliseconds(), 10)

@@ -62,6 +62,9 @@ func (l *Limit) name(long string) {
 	l.State = rule + "::"
 	ordinal, _ := strconv.Atoi(fields[2]) // below rule.MaxLimits
 	id := append([]byte(l.Letter), byte(ordinal))
+	if l.Kind == KindQuota { // to other versions a fixed window, but none that a rule has
+		id = []byte{'f', byte(ordinal) | 1<<7}
+	}
 	if l.Kind > KindLeaky {
 		id = Doubles(id, float64(l.Period))
 	}

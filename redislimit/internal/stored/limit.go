@@ -37,6 +37,7 @@ const (
 	KindLeaky
 	KindWindow
 	KindCycle
+	KindQuota
 	KindLog
 	KindSlots
 )
@@ -98,6 +99,7 @@ type Limit struct {
 	Early     Span  // of a leaky bucket: by how much a release is earlier than TAT after it
 
 	Functions enginekit.Functions // in ticks
+	quota     *quota              // of a quota
 }
 
 // Span is a time in whole us and 1/den us.
@@ -135,6 +137,10 @@ func NewLimit(l weir.Limit) (Limit, error) {
 		letter = "c"
 		made = newWindow(&b, l.Rate, KindCycle, MostCount)
 		made.Origin = floorMod(ticks(l.Origin), made.Period)
+	case weir.Quota:
+		letter = "q"
+		longest := weir.Describe(l).Reset
+		made = Limit{Kind: KindQuota, Capacity: l.Count, Period: ticks(longest), quota: &quota{functions: functions}}
 	case weir.SlidingLog:
 		letter = "s"
 		made = newWindow(&b, l.Rate, KindLog, MostLog)

@@ -14,6 +14,7 @@ type Batch struct {
 	Args   []byte
 	Spent  []byte    // of each decision, if DenyNewServer is set
 	Long   []byte    // the numbers of the keys of long logs
+	Now    int64     // us; what the server's clock is expected to show
 	Shards bool      // releases of slots are published on shards of a cluster
 	last   *Decision // the previous one, if it can be repeated
 	asked  Op        // its operation when it was added
@@ -32,6 +33,7 @@ const (
 	withBuckets = iota
 	withWindows
 	withCycles
+	withQuotas
 	withLogs
 	withSlots
 	withUpTo
@@ -143,7 +145,7 @@ func (b *Batch) fixed(d *Decision, i int) {
 	}
 	for left := shared; left > 0; i++ {
 		if p := &d.Parts[i]; p.Limit.Kind.Fixed() {
-			b.limit(p, d.Op)
+			b.limit(p, d)
 			left--
 		}
 	}
@@ -151,18 +153,24 @@ func (b *Batch) fixed(d *Decision, i int) {
 }
 
 // limit appends one of the parts that share a value.
-func (b *Batch) limit(p *Part, o Op) {
+func (b *Batch) limit(p *Part, d *Decision) {
 	k := p.Limit.Kind
 	switch k {
 	case stored.KindWindow:
 		b.occurs(withWindows)
 	case stored.KindCycle:
 		b.occurs(withCycles)
+	case stored.KindQuota:
+		b.occurs(withQuotas)
 	default:
 		b.occurs(withBuckets)
 	}
 	var space [24]float64
-	parameters := p.appendFixed(space[:0], o)
+	now := b.Now
+	if d.tries > 0 {
+		now = d.elsewhere
+	}
+	parameters := p.appendFixed(space[:0], d.Op, now)
 	b.Args = append(b.Args, p.Limit.Letter[0], byte(k.Count()), byte(1+len(parameters)))
 	b.Args = append(b.Args, "<dddddddddddddddddddddddd"[:1+len(parameters)]...)
 	b.Args = stored.Doubles(b.Args, parameters...)

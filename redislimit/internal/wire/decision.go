@@ -33,6 +33,9 @@ type Decision struct {
 	Longest int64   // us; of an opBook
 	Due     int64   // us; the instant of a booking
 	Space   float64 // us; when all limits have space for the booking
+
+	elsewhere int64 // us; where the script wanted the boundaries of a quota
+	tries     int   // how often it did
 }
 
 // Part is one limit of one key.
@@ -89,7 +92,7 @@ func (d *Decision) shared(i int) int {
 // repeats reports whether the decision differs from an earlier one of the same operation only in its key. Both have
 // one value.
 func (d *Decision) repeats(before *Decision) bool {
-	if len(d.Parts) != len(before.Parts) {
+	if len(d.Parts) != len(before.Parts) || d.tries+before.tries > 0 {
 		return false
 	}
 	for i := range d.Parts {

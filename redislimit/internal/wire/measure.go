@@ -25,6 +25,7 @@ func (p *Part) measured(d *Decision, now int64, wrote bool, space *[6]int64) {
 			p.wrote = now + int64(m.ResetAfter/time.Microsecond) - l.Period // the newest entry
 		}
 		return
+	case l.Kind == stored.KindQuota:
 	case l.Kind > stored.KindLeaky && p.Stored[0] > float64(now):
 		p.wrote = int64(p.Stored[0])
 	}
@@ -32,6 +33,9 @@ func (p *Part) measured(d *Decision, now int64, wrote bool, space *[6]int64) {
 	if !ok {
 		d.Err = d.misread(false)
 		return
+	}
+	if l.Kind == stored.KindQuota {
+		p.wrote = l.Functions.TakenAt(s, now)
 	}
 	l.Functions.Measure(m, &s, now, stored.Tick, wrote)
 }

@@ -16,10 +16,16 @@ func (p *Part) append(to []byte) []byte {
 	return binary.LittleEndian.AppendUint64(stored.Doubles(to, p.units(), float64(l.Capacity), float64(l.Period)), p.Lease)
 }
 
-// appendFixed appends the parameters of a limit with states of fixed size.
-func (p *Part) appendFixed(to []float64, o Op) []float64 {
+// appendFixed appends the parameters of a limit with states of fixed size. The server's clock shows about now.
+func (p *Part) appendFixed(to []float64, o Op, now int64) []float64 {
 	l := p.Limit
 	switch {
+	case l.Kind == stored.KindQuota:
+		b, n := l.Around(now), p.units()
+		if p.Cost > l.Capacity && o != OpRecord { // which a double need not tell from the largest capacity
+			n = math.Inf(1)
+		}
+		return append(to, n, float64(l.Capacity), float64(b[0]), float64(b[1]), float64(b[2]), float64(l.Period))
 	case l.Kind == stored.KindWindow:
 		return append(to, p.units(), float64(l.Capacity), float64(l.Period), flag(l.Weighs))
 	case l.Kind != stored.KindCycle:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -43,8 +44,30 @@ func (r *Reply) Double() float64 {
 	return math.Float64frombits(word)
 }
 
+// elsewhere begins the end of a reply whose next decision needs other boundaries of a quota. No answer begins with it.
+const elsewhere = "\xff\xff\xff\xff\xff\xff\xff\xff"
+
+// mostTries is how often a decision is asked again with other boundaries.
+const mostTries = 2
+
+// Elsewhere reads the end of a reply whose next decision, d, needs the boundaries of a quota around another instant. again
+// is false if d has already been asked often enough. Then it has failed.
+func (r *Reply) Elsewhere(d *Decision) (found, again bool) {
+	if !strings.HasPrefix(r.Left, elsewhere) {
+		return false, false
+	}
+	r.Left = r.Left[len(elsewhere):]
+	d.elsewhere = int64(r.Double())
+	if d.tries++; d.tries > mostTries {
+		d.Err = fault.Uncounted(fault.Lost, fmt.Errorf("the server's clock moved over windows of %s with each of %d calls", d.keys(), d.tries))
+		return true, false
+	}
+	return true, true
+}
+
 // Read reads the answer to a decision made at now.
 func (r *Reply) Read(d *Decision, now int64, keys []string) {
+	d.tries = 0
 	if d.Identity != "" {
 		first := r.Double()
 		if math.IsInf(first, 1) {

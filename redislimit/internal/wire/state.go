@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
+	"time"
 
 	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/redislimit/internal/stored"
@@ -28,6 +29,9 @@ func (p *Part) stateIn(space *[6]int64) (s enginekit.State, ok bool) {
 		if numbers[4] > math.MinInt64 && n[4] != math.Floor(n[4]) { // half a us after a booked instant
 			numbers[4], numbers[5] = math.MinInt64, numbers[4]
 		}
+	case l.Kind == stored.KindQuota:
+		numbers = numbers[:2]
+		numbers[0], numbers[1] = stored.FloorDiv(int64(n[0]), int64(time.Second/stored.Tick)), int64(n[1])
 	case !l.Weighs: // a fixed window, or a cycle
 		numbers = numbers[:2]
 		numbers[0], numbers[1] = (int64(n[0])-l.Origin)/l.Period, int64(n[1])

@@ -4,9 +4,11 @@ local out, o, number = { pack('<d', now) }, 1, 0
 if since then out[2], o = pack('<d', since), 2 end
 local op, parts, times, letter, decide, refused
 local woken -- the keys whose slots may have come free
+local begun -- the answers before the decision
 local left, step = 0, 0 -- repeats of the previous decision, and by how much their keys differ
-while pos <= #args and (work <= MOST_WORK or number == 0) do
-  local word, key, id, known, first
+while pos <= #args and not beyond and (work <= MOST_WORK or number == 0) do
+  local word, key, id, known, first, was, till
+  begun = o
   word, key, pos = unpack_('<Bc0H', args, pos)
   if word == 'wakes' then
     woken = woken or {}
@@ -16,6 +18,7 @@ while pos <= #args and (work <= MOST_WORK or number == 0) do
   if word == 'identified' then
     local length
     id, length, pos = key, unpack_('<I4', args, pos)
+    was, till = states[id], ends[id]
     known, first, o = recall(id, pos), o + 1, o + 1
     out[o] = known or pack('<d', now)
     if known then pos, number = pos + length, number + 1 else word, key, pos = unpack_('<Bc0H', args, pos) end
@@ -79,15 +82,23 @@ while pos <= #args and (work <= MOST_WORK or number == 0) do
     else
       flag, reply, pos, counted = several(pos, asked, parts, times)
     end
+    if beyond then
+      if id then states[id], ends[id] = was, till end
+      break
+    end
     if refused and flag == ADMITTED then flag = REFUSED end
     out[o + 1], out[o + 2] = flag, reply
     o = o + 2
     if id and counted then remember(id, table.concat(out, '', first, o)) end
-    left, key = left - 1, key + step
+    left, key, begun = left - 1, key + step, o
     if work > MOST_WORK and left > 0 then break end
   end
 end
-if pos <= #args or left > 0 then out[o + 1] = LATER end
+if beyond then
+  out[begun + 1] = string.rep('\255', 8) .. pack('<d', beyond) -- ELSEWHERE; what follows is not read
+elseif pos <= #args or left > 0 then
+  out[o + 1] = LATER
+end
 
 -- write stores a state, or appends to it; false deletes it. Keys that expire together share one text of the time. A debt may take
 -- longer than Redis' clock can tell.

@@ -43,6 +43,8 @@
 --   states of that head, or a byte 0 if there was none. For logs, gates and slots it is four doubles: the wait before, the wait
 --   after a write (at a refused book: for space for it), the room, and the wait for the whole capacity. An admitted take has only
 --   the last two, measured after it. A room of -1 says that a log is full and the record has written nothing.
+-- If the next decision needs the boundaries of a quota around another instant, ELSEWHERE and that instant, a double, end the
+-- reply. That decision has done nothing, and those behind it are left to another call, too.
 -- A byte LATER ends the reply if the script has stopped before the last decision, but not before the first: it stops when it has
 -- listed, made or moved more than MOST_WORK entries, because other callers of the server wait for it.
 --
@@ -73,7 +75,7 @@ if not now then
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
-local buckets, windows, cycles, logs, slots, uptos, identities, wakes, sets, resets, pos = unpack_('<BBBBBBBBBB', args)
+local buckets, windows, cycles, quotas, logs, slots, uptos, identities, wakes, sets, resets, pos = unpack_('<BBBBBBBBBBB', args)
 
 -- stored has the values, of long logs only the name and the length. MGET also says that a key does not exist if its value is
 -- not a string, and a write would replace that value.
@@ -151,6 +153,7 @@ local limits = {}
 -- due, vacant of a book: its instant, and when there is space. Limits raise both when they are asked.
 -- given       a withdraw is being read
 local special
+local beyond -- the instant at which a decision needs other boundaries of a quota
 local work = 0 -- entries read, made or moved one by one; 256 bytes of a text that is copied count as one
 
 -- The batch, in order: each decision sees what the previous ones changed.
@@ -179,7 +182,7 @@ end
 local function broken(key)
   local s = stored[key]
   if type(s) == 'table' then s = call('GETRANGE', s.name, '0', '0') end
-  return UNREADABLE .. pack('<HB', key, string.byte(s) or 0)
+  return UNREADABLE .. pack('<HB', key, string.byte(s or '') or 0)
 end
 
 -- What several.lua, upto.lua and identity.lua define.

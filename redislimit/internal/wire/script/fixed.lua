@@ -5,7 +5,7 @@
 -- Parameters: the length of the rest, u16; how many limits, u8; the length of their value, u16; its format and its head, each a u8
 --             and that many bytes; and for each limit its letter, how many numbers its state has, u8, and the format of its
 --             parameters, a u8 and that many bytes; and those, all doubles.
-if buckets + windows + cycles > 0 then
+if buckets + windows + cycles + quotas > 0 then
   -- sharing makes the function that decides several limits, or one whose value has other states.
   local function sharing()
     -- adopter makes the function for a value that does not have exactly the states of a group.
@@ -103,6 +103,7 @@ if buckets + windows + cycles > 0 then
         local p, own, need = group[j], nil, nil
         own, need, new[o], new[o + 1], new[o + 2], new[o + 3], new[o + 4], new[o + 5] =
           p.decide(p, op, old[o], old[o + 1], old[o + 2], old[o + 3], old[o + 4], old[o + 5])
+        if beyond then return end
         if not own then
           fits, kept = fits and own, kept or {}
           kept[j] = need
