@@ -14,11 +14,7 @@ import (
 func TestWaitingOnRedisKeepsItsPromisesInRandomSchedules(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	times := 4
-	if testing.Short() {
-		times = 2
-	}
-	waittest.Seeds(t, times, func(t *testing.T, seed uint64) {
+	waittest.Seeds(t, 4, func(t *testing.T, seed uint64) {
 		t.Parallel()
 		prefix := fmt.Sprint("seed", seed) // the schedules share the server
 		open := func() *redislimit.Engine { return newEngine(t, dial(t, server), redislimit.Options{Prefix: prefix}) }

@@ -29,9 +29,13 @@ const (
 	short, long = 2 * time.Second, time.Minute
 )
 
-// Seeds runs a test with each of the first seeds, or of those that WEIR_SEED and WEIR_TIMES choose, until one fails.
+// Seeds runs a test with each of the first seeds, with half as many in short mode, or with those that WEIR_SEED and WEIR_TIMES
+// choose, until one fails.
 func Seeds(t *testing.T, times int, run func(t *testing.T, seed uint64)) {
 	first := uint64(1)
+	if testing.Short() {
+		times /= 2
+	}
 	if text := os.Getenv("WEIR_SEED"); text != "" {
 		first, _ = strconv.ParseUint(text, 10, 64)
 	}
