@@ -260,8 +260,12 @@ func anyBuckets(r *rand.Rand) (limits []weir.Limit, bare []algorithm.Algorithm) 
 
 // Words and cells of buckets whose limits change answer like the bare states.
 func TestChangedLimitsDecideLikeTheFunctions(t *testing.T) {
+	seeds := uint64(400)
+	if testing.Short() {
+		seeds = 100
+	}
 	for name, limiter := range changedBy {
-		for seed := range uint64(400) {
+		for seed := range seeds {
 			r := rand.New(rand.NewPCG(seed, 11))
 			limits, bare := anyBuckets(r)
 			now := int64(1_700_000_000_123_456_789)

@@ -56,7 +56,7 @@ func TestKeyedDecisionAllocatesNothingForKnownKeys(t *testing.T) {
 func TestIdleKeysAreEvicted(t *testing.T) {
 	k := mustKeyed[int](t, weir.TokenBucket{Rate: weir.PerSecond(1)})
 	at := time.Unix(1700000000, 0)
-	for i := range 200_000 {
+	for i := range 60_000 {
 		k.AllowAt(at.Add(time.Duration(i)*time.Millisecond), i, 1)
 	}
 	if n := k.Len(); n > 20_000 {
@@ -491,8 +491,12 @@ func (m *model) of(at time.Time, key int) *weir.Limiter {
 // Below MaxKeys no eviction changes an answer, however long keys are idle and however many others come.
 func TestKeysOfRestlessLimitsAnswerAsLimitersOfTheirOwn(t *testing.T) {
 	limits := append([]weir.Limit{weir.Bursty{Rate: weir.PerSecond(5)}}, restlessLimits...) // and one that stores nothing
+	seeds := uint64(4)
+	if testing.Short() {
+		seeds = 1
+	}
 	for _, limit := range limits {
-		for seed := range uint64(4) {
+		for seed := range seeds {
 			random := rand.New(rand.NewPCG(seed, 0))
 			k, m := mustKeyed[int](t, limit), &model{t, limit, map[int]*weir.Limiter{}}
 			at, refused := time.Unix(1_700_000_000, 0), 0
@@ -535,7 +539,7 @@ func TestKeysOfRestlessLimitsAnswerAsLimitersOfTheirOwn(t *testing.T) {
 }
 
 func TestWarmUpKeysAreEvictedOnceTheyAreColdAndBurstyKeysStay(t *testing.T) {
-	const keys = 100_000 // one each millisecond, in 100 s
+	const keys = 30_000 // one each millisecond, in 30 s
 	for i, limit := range restlessLimits {
 		k := mustKeyed[int](t, limit)
 		at := time.Unix(1_700_000_000, 0)
