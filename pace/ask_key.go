@@ -24,9 +24,10 @@ type askKey struct {
 	refusedBy   cause
 	wake        appointment
 
-	room   int64 // units that the engine is thought to have, besides those that are asked for
-	trip   *trip // that asks for it; one at a time, so that callers go in order
-	probed bool  // the trip asks for more than the room
+	room   int64   // units that the engine is thought to have, besides those that are asked for
+	trip   *trip   // that asks for it; one at a time, so that callers go in order
+	head   *caller // the oldest on it
+	probed bool    // the trip asks for more than the room
 
 	contest
 	failures int // of the engine, one after the other
@@ -99,11 +100,16 @@ func (k *askKey) keeps(g *group, now time.Time) bool {
 	case k.trip != nil && (k.trip != k.asking.trip || k.probed && k.room < cost):
 		return true
 	}
-	if k.asleep.Len() == 0 {
-		return false
+	if k.trip != nil && k.goesFirst(k.head, g.next(), now) {
+		return true
 	}
-	older := k.asleep.First()
-	return older.next().Arrival < g.next().Arrival && k.sleeps(k.costOf(older.next()), now) && now.Sub(older.next().refused)/longestPause%2 == 0
+	return k.asleep.Len() > 0 && k.goesFirst(k.asleep.First().next(), g.next(), now)
+}
+
+// goesFirst reports whether an older caller that was refused keeps the key from one that asks for less.
+func (k *askKey) goesFirst(older, c *caller, now time.Time) bool {
+	refused := !older.refused.IsZero()
+	return refused && older.Arrival < c.Arrival && k.costOf(older) > k.costOf(c) && now.Sub(older.refused)/longestPause%2 == 0
 }
 
 // park keeps a group at the key.
@@ -150,10 +156,10 @@ func (k *askKey) first(now time.Time) (g *group) {
 }
 
 // asked notes that a caller travels.
-func (k *askKey) asked(t *trip, cost int64) {
-	now := time.Now()
+func (k *askKey) asked(t *trip, c *caller) {
+	now, cost := time.Now(), k.costOf(c)
 	if k.trip == nil {
-		k.trip, k.probed = t, false
+		k.trip, k.head, k.probed = t, c, false
 		if k.refusedBy != byNothing && !now.Before(k.until) {
 			k.woke(now)
 		}
@@ -205,7 +211,7 @@ func (k *askKey) failed() { k.broke = true }
 // landed plans when to ask next, after a trip that has asked for the key.
 func (k *askKey) landed() {
 	now := time.Now()
-	k.trip, k.probed = nil, false
+	k.trip, k.head, k.probed = nil, nil, false
 	switch {
 	case k.broke:
 		k.failures++

@@ -30,7 +30,7 @@ func newTrip(a *asking) *trip { return &trip{asking: a} }
 func (t *trip) take(g *group) {
 	c := g.next()
 	for _, k := range g.keys {
-		k.asked(t, k.costOf(c))
+		k.asked(t, c)
 		if !slices.Contains(t.keys, k) {
 			t.keys = append(t.keys, k)
 		}

@@ -1,6 +1,10 @@
 package pace_test
 
 import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,6 +117,49 @@ func TestASlotThatAnEarlierCallerKeepsNoLongerIsFoundWithinASecond(t *testing.T)
 					t.Errorf("the later caller has the slot after %v, want 5s to 6s", took)
 				}
 			})
+		})
+	}
+}
+
+// In a process, a caller of all slots goes before younger ones of one slot and a rate. While another process holds a slot for good,
+// it lets them go every other second.
+func TestACallerOfAllSlotsKeepsThemFromYoungerOnesForASecondAtATime(t *testing.T) {
+	for _, elsewhere := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			_, queues := queuesOn(t, 2)
+			slots := rule(t, "slots", "concurrency 16")
+			rate := rule(t, "rate", "token bucket 1000/s")
+			if elsewhere {
+				mustAcquire(t, queues[1], slots.For("k", 1))
+			}
+			ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+			defer stop()
+			var callers sync.WaitGroup
+			defer callers.Wait()
+			var small, large atomic.Int64
+			come := func(went *atomic.Int64, requests ...weir.Request) {
+				callers.Go(func() {
+					for ctx.Err() == nil {
+						if a, err := queues[0].Acquire(ctx, requests...); err == nil {
+							went.Add(1)
+							time.Sleep(20*time.Millisecond + rand.N(40*time.Millisecond))
+							_ = a.Done(t.Context())
+						}
+					}
+				})
+			}
+			for range 40 {
+				come(&small, slots.For("k", 1), rate.For("k", 1))
+			}
+			time.Sleep(time.Second)
+			come(&large, slots.For("k", 16))
+			time.Sleep(9 * time.Second)
+			if n := large.Load(); !elsewhere && n < 20 {
+				t.Errorf("%d callers of all slots went in 9 s, want 20 at least", n)
+			}
+			if n := small.Load(); n < 1000 {
+				t.Errorf("%d callers of one slot went in 10 s, one elsewhere: %v, want 1,000 at least", n, elsewhere)
+			}
 		})
 	}
 }
