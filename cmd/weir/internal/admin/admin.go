@@ -290,6 +290,9 @@ func (h *handler) explain(r *http.Request) (any, error) {
 	for name, value := range asked.Attributes {
 		request[rules.AttributeName(name)] = value
 	}
+	if err := config.CheckNames(request); err != nil {
+		return nil, errWrong{err}
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	return config.Explain(ctx, request, asked.Cost, h.Engine)

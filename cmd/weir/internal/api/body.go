@@ -36,6 +36,9 @@ func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, f form) *pro
 	if p := c.decode(c.force, f); p != nil {
 		return p
 	}
+	if c.stray != "" {
+		a.misled.warn(a.log, "a request has an attribute that decides nothing, because no rules file knows the name", "attribute", quote(c.stray))
+	}
 	a.mayTry(r, &c.outcome)
 	return a.mayAsk(r, c.requests)
 }

@@ -115,6 +115,9 @@ func (d *decoder) attributes(at spot) rules.Attributes {
 			d.fail(badField(fieldAttributes, "has "+kinds[kind]+" as "+quote(name)+", not a string"))
 			return
 		}
+		if !d.config.CanRead(name) {
+			d.stray = name
+		}
 		request[name] = string(d.string(at))
 		if len(request) > maxAttributes {
 			d.fail(badField(fieldAttributes, fmt.Sprintf("are more than %d", maxAttributes)))

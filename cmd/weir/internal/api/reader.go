@@ -215,6 +215,7 @@ type call struct {
 	answer   []byte
 	force    *inForce
 	outcome  rules.Outcome // of a request that attributes describe
+	stray    string        // of an attribute that no rule can read
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -230,7 +231,7 @@ func (c *call) free() {
 	clear(c.results)
 	c.requests, c.calls, c.results, c.apart = c.requests[:0], c.calls[:0], c.results[:0], false
 	c.answer = c.answer[:0]
-	c.force, c.outcome = nil, rules.Outcome{}
+	c.force, c.outcome, c.stray = nil, rules.Outcome{}, ""
 	calls.Put(c)
 }
 

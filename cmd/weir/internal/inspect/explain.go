@@ -72,7 +72,11 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 		if !ok || name == "" {
 			return cli.Misusef("an attribute is NAME=VALUE, like path=/login", "explain: %q is no attribute", arg)
 		}
-		request[rules.AttributeName(name)] = value
+		name = rules.AttributeName(name)
+		if _, twice := request[name]; twice {
+			return cli.Misusef("a request has one value of each", "explain: %s is given twice", cli.Printable(name))
+		}
+		request[name] = value
 	}
 	if len(o.config) == 0 {
 		var e rules.Explanation
@@ -88,6 +92,9 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 	engine, err := o.engine()
 	if err != nil {
 		return err
+	}
+	if err := config.CheckNames(request); err != nil {
+		return cli.Misusef("attributes are method, host, path, client, header.NAME, and those that the files list in attributes", "explain: %v", err)
 	}
 	e, err := config.Explain(context.Background(), request, o.cost, engine)
 	if err != nil {
@@ -135,6 +142,9 @@ func explanationText(e rules.Explanation) string {
 		if s.RetryAfter != "" {
 			line("retry after", s.RetryAfter)
 		}
+	}
+	for _, note := range e.Notes {
+		b.WriteString("\nnote: " + cli.Printable(note) + "\n")
 	}
 	for _, w := range e.Warnings {
 		b.WriteString("\nwarning: " + w.Sentence() + "\n")

@@ -64,6 +64,7 @@ func Parse(o Options, files ...File) (*Config, error) {
 		l.inOrder(files)
 		return nil, problems
 	}
+	l.config.declared = l.declared
 	l.config.index = newIndex(l.config.Rules, len(l.config.mentions))
 	l.warn()
 	return l.config, nil

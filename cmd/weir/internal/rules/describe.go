@@ -204,6 +204,7 @@ type Step struct {
 type Explanation struct {
 	Answer   string   `json:"answer"` // in a sentence
 	Steps    []Step   `json:"rules"`
+	Notes    []string `json:"notes,omitempty"`    // of the request
 	Warnings Problems `json:"warnings,omitempty"` // of the files
 }
 
@@ -216,7 +217,7 @@ type overrider interface {
 func (c *Config) Explain(ctx context.Context, from Source, cost int64, engine weir.Engine) (Explanation, error) {
 	var o Outcome
 	c.Decide(from, cost, &o)
-	e := Explanation{Answer: o.sentence()}
+	e := Explanation{Answer: o.sentence(), Notes: c.unread(from)}
 	e.Warnings = c.Warnings[:min(len(c.Warnings), maxShown)]
 	requests := slices.Concat(o.Requests, o.Beside)
 	if over, ok := weir.Find[overrider](engine); ok {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/weirflow/weir"
@@ -10,6 +11,8 @@ import (
 func (d *draft) warnOfIdle() {
 	d.warnOfExcept()
 	d.warnOfCost()
+	d.warnOfLimits()
+	d.warnOfHashes()
 	if n, given := d.given["message"]; given && d.Limit != nil && !slices.ContainsFunc(d.limits(), refuses) {
 		d.warn(n, "has no effect, because the rule refuses no request: its limit is unlimited")
 	}
@@ -52,13 +55,17 @@ func (d *draft) warnOfExcept() {
 func (d *draft) warnOfCost() {
 	n, given := d.given["cost"]
 	switch {
-	case !given || d.costFrom >= 0 || d.Limit == nil:
+	case !given || d.Limit == nil || d.costFrom >= 0 && d.cost == 0:
 	case d.cost == 0:
 		d.warn(n, "counts nothing, so the rule refuses no request")
 	default:
+		what := "is"
+		if d.costFrom >= 0 {
+			what = "of requests without " + d.loader.config.mentions[d.costFrom].name + " is"
+		}
 		for _, limits := range d.limits() {
 			if most := capacityOf(limits); most > 0 && most < d.cost {
-				d.warn(n, "is above %d, the largest cost that %s admits, so that limit refuses every request", most, limitText(limits))
+				d.warn(n, "%s %d, above %d, the largest cost that %s admits, so that limit refuses all of them", what, d.cost, most, limitText(limits))
 				return
 			}
 		}
@@ -72,4 +79,36 @@ func capacityOf(limits *weir.Rule) int64 {
 		most = min(most, weir.Describe(l).Capacity)
 	}
 	return most
+}
+
+// warnOfLimits warns of limits that change no decision beside others of the same list.
+func (d *draft) warnOfLimits() {
+	warn := func(n node, all ...*weir.Rule) {
+		for _, limits := range all {
+			switch list := limits.Limits(); {
+			case len(list) == 1:
+			case slices.Contains(list, weir.Limit(weir.DenyAll{})):
+				d.warn(n, "has deny all beside other limits, which then have no effect")
+			case slices.Contains(list, weir.Limit(weir.Unlimited{})):
+				d.warn(n, "has unlimited beside other limits, beside which it has no effect")
+			}
+		}
+	}
+	if d.limitNode.Node != nil {
+		warn(d.limitNode, d.Limit)
+	}
+	warn(d.planNode, slices.Collect(maps.Values(d.plans))...)
+	warn(d.keyNode, slices.Collect(maps.Values(d.keys))...)
+}
+
+// warnOfHashes warns of single keys that look like the hashes that engines have in place of them.
+func (d *draft) warnOfHashes() {
+	if !d.hashed {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.keys)) {
+		if (keyForm{d.loader.config, d.Rule, false}).isHash(name) {
+			d.warn(d.keyNode, "has %s, which looks like the hash of a key: keys of files are values", shown(name))
+		}
+	}
 }

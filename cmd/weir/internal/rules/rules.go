@@ -29,6 +29,7 @@ type Config struct {
 	Foreign  any      // what the parser of another format keeps; see New
 	Warnings Problems // what the rules say that has no effect, as far as the files show
 	names    map[string]*Rule
+	declared []string    // the names of further attributes
 	mentions []attribute // the attributes that rules mention, by slot
 	index    index
 }

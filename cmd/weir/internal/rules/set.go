@@ -34,7 +34,7 @@ type Reload struct {
 func Open(o Options, paths ...string) (*Set, error) {
 	s := &Set{options: o, paths: paths}
 	files, problems := o.read(paths)
-	config, err := loaded(o, files, problems)
+	config, err := loaded(o, paths, files, problems)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (s *Set) reload() (r Reload, changed bool) {
 		return s.Last(), false
 	}
 	s.seen = now
-	config, err := loaded(s.options, files, problems)
+	config, err := loaded(s.options, s.paths, files, problems)
 	if err != nil {
 		r = Reload{Before: s.Config(), Now: s.Config(), Err: err}
 	} else {

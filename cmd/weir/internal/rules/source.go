@@ -39,11 +39,11 @@ type Options struct {
 // Load reads the files and directories. The error is Problems.
 func Load(o Options, paths ...string) (*Config, error) {
 	files, problems := o.read(paths)
-	return loaded(o, files, problems)
+	return loaded(o, paths, files, problems)
 }
 
 // loaded parses files, and adds the problems of reading them.
-func loaded(o Options, files []File, problems Problems) (*Config, error) {
+func loaded(o Options, paths []string, files []File, problems Problems) (*Config, error) {
 	parse := Parse
 	if o.Parse != nil {
 		parse = o.Parse
@@ -55,6 +55,7 @@ func loaded(o Options, files []File, problems Problems) (*Config, error) {
 	if problems != nil {
 		return nil, problems
 	}
+	config.Warnings = append(config.Warnings, o.unreadFiles(paths)...)
 	return config, nil
 }
 
@@ -93,15 +94,15 @@ func (o Options) read(paths []string) (files []File, problems Problems) {
 			left -= int64(len(content))
 			files = append(files, File{name, content})
 		}
-		if name := unread(path); o.Parse != nil && name != "" {
+		if name := unread(path, func(string) bool { return true }); o.Parse != nil && name != "" {
 			fail(name, errors.New("is not read; of a folder, files that end in .yaml or .yml are: rename it, or name its folder with --config, too"))
 		}
 	}
 	return files, problems
 }
 
-// unread returns a file within a directory that is not read, or "". Names that begin with a dot do not count.
-func unread(dir string) (name string) {
+// unread returns a file within a directory that is not read and that counts, or "". Names that begin with a dot do not count.
+func unread(dir string, counts func(path string) bool) (name string) {
 	root := dir + "/." // of a link, too
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -110,7 +111,7 @@ func unread(dir string) (name string) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}
-		case !d.IsDir() && (filepath.Dir(path) != filepath.Clean(dir) || !isRules(path)):
+		case !d.IsDir() && counts(path) && (filepath.Dir(path) != filepath.Clean(dir) || !isRules(path)):
 			name = path
 			return fs.SkipAll
 		}

@@ -209,6 +209,9 @@ func (t *trial) run(config *Config) error {
 }
 
 func (s *step) run(config *Config, engine weir.Engine) error {
+	if err := config.CheckNames(s.request); err != nil {
+		return err
+	}
 	if s.matches != nil {
 		var got []string
 		for _, r := range config.Matches(s.request) {

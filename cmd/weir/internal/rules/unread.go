@@ -1,0 +1,65 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// CanRead reports whether a rule can read an attribute of a name. Callers may send others, which decide nothing.
+func (c *Config) CanRead(name string) bool {
+	_, known := knownAttributes[name]
+	return known || strings.HasPrefix(name, headerPrefix) || strings.HasPrefix(name, descriptorPrefix) || slices.Contains(c.declared, name)
+}
+
+// unknownAttribute is the error of an attribute that no rule can read.
+func (c *Config) unknownAttribute(name string) error {
+	names := append(slices.Sorted(maps.Keys(knownAttributes)), c.declared...)
+	meant := otherNames[strings.ToLower(name)]
+	if meant == "" {
+		meant = nearest(name, names)
+	}
+	if meant != "" {
+		meant = fmt.Sprintf(": did you mean %q?", meant)
+	}
+	return fmt.Errorf("%s is no attribute that a rule can read%s", shown(name), meant)
+}
+
+// CheckNames returns an error for a request with an attribute that no rule can read under its name.
+func (c *Config) CheckNames(request Attributes) error {
+	for _, name := range slices.Sorted(maps.Keys(request)) {
+		if !c.CanRead(name) {
+			return c.unknownAttribute(name)
+		}
+	}
+	return nil
+}
+
+// unread says which attributes of a request count as missing, because their values have no normal form.
+func (c *Config) unread(from Source) (notes []string) {
+	for i, v := range c.read(from, nil) {
+		if text, given := from.Attribute(c.mentions[i].name); given && !v.present {
+			notes = append(notes, fmt.Sprintf("%s counts as missing, because %s is no value of it", c.mentions[i].name, shown(text)))
+		}
+	}
+	return notes
+}
+
+// unreadFiles warns of files in directories that look like rules and are not read.
+func (o Options) unreadFiles(paths []string) (warnings Problems) {
+	if o.Parse != nil { // where they are problems
+		return nil
+	}
+	for _, path := range paths {
+		if name := unread(path, looksLikeRules); name != "" && path != "-" {
+			warnings = append(warnings, Problem{File: name, Text: "is not read: of a directory, files in it that end in .yaml or .yml are"})
+		}
+	}
+	return warnings
+}
+
+func looksLikeRules(path string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(path)))
+}
