@@ -24,12 +24,12 @@ type asking struct {
 	names  map[string][]*askKey // the same, by key
 	ready  fair.Heap[*group]
 	agenda *agenda
-	trip   *trip // that pump fills
+	trip   *trip // that sendReady fills
 }
 
 func newAsking(q *Queue) *asking {
 	a := &asking{queue: q, groups: map[string]*group{}, keys: map[string]*askKey{}, names: map[string][]*askKey{}, ready: newGroups()}
-	a.agenda = newAgenda(&q.mu, a.pump)
+	a.agenda = newAgenda(&q.mu, a.sendReady)
 	return a
 }
 
@@ -63,7 +63,7 @@ func (a *asking) join(c *caller) error {
 	if g.next() != before {
 		g.refile()
 	}
-	a.pump()
+	a.sendReady()
 	return nil
 }
 
@@ -89,7 +89,7 @@ func (a *asking) leave(c *caller) {
 	case first:
 		g.refile()
 	}
-	a.pump()
+	a.sendReady()
 }
 
 // returned notes that units of keys came back in this process.
@@ -99,11 +99,11 @@ func (a *asking) returned(names []string, held time.Duration) {
 			k.cameBack(held)
 		}
 	}
-	a.pump()
+	a.sendReady()
 }
 
-// pump sends the callers that may ask, the oldest first.
-func (a *asking) pump() {
+// sendReady sends the callers that may ask, the oldest first.
+func (a *asking) sendReady() {
 	now := time.Now()
 	for a.ready.Len() > 0 {
 		if a.trip == nil {
@@ -241,7 +241,7 @@ func (g *group) tooLate(c *caller) error {
 	}
 	for _, k := range g.keys {
 		if !k.slots() && k.sleeps(k.costOf(c), time.Now()) {
-			if err := c.tooLate(time.Until(k.told)); err != nil {
+			if err := c.tooLate(time.Until(k.retryAt)); err != nil {
 				return err
 			}
 		}

@@ -17,12 +17,12 @@ type askKey struct {
 	asleep  fair.Heap[*group]
 	behind  fair.Heap[*group] // parked for another reason: see keeps
 
-	// The last refusal: no caller asks for cost or more until then. told is the instant that the engine named, which may be
+	// The last refusal: no caller asks for cost or more until then. retryAt is the instant that the engine named, which may be
 	// later, because units can come back before.
-	until, told time.Time
-	cost        int64
-	refusedBy   cause
-	wake        appointment
+	until, retryAt time.Time
+	cost           int64
+	refusedBy      cause
+	wake           appointment
 
 	room   int64   // units that the engine is thought to have, besides those that are asked for
 	trip   *trip   // that asks for it; one at a time, so that callers go in order
@@ -31,7 +31,7 @@ type askKey struct {
 
 	contest
 	failures int // of the engine, one after the other
-	sense    *sense
+	watch    *slotWatch
 }
 
 // cause says what refused.
@@ -48,7 +48,7 @@ const (
 const (
 	shortestPause = time.Millisecond
 	firstPause    = 10 * time.Millisecond // after a failure; doubles with each
-	longestPause  = time.Second           // every told instant is an upper bound
+	longestPause  = time.Second           // every retry instant is an upper bound
 	together      = 50 * time.Millisecond // keys that are asked for without news share trips
 )
 
@@ -62,7 +62,7 @@ func (a *asking) newKey(name string, request weir.Request) *askKey {
 		key := nameOf(&request)
 		a.names[key] = append(a.names[key], k)
 		if asksForSlots(&request) {
-			k.sense = newSense(k)
+			k.watch = newSlotWatch(k)
 		}
 	}
 	return k
@@ -76,8 +76,8 @@ func (k *askKey) end() {
 	if a.names[name] = slices.DeleteFunc(a.names[name], func(o *askKey) bool { return o == k }); len(a.names[name]) == 0 {
 		delete(a.names, name)
 	}
-	if k.sense != nil {
-		k.sense.end()
+	if k.watch != nil {
+		k.watch.end()
 	}
 }
 
@@ -177,7 +177,7 @@ func (k *askKey) woke(now time.Time) {
 	switch k.refusedBy {
 	case byRate:
 		k.room = max(k.room, k.cost)
-		k.expected = !now.Before(k.told)
+		k.expected = !now.Before(k.retryAt)
 	case bySlots:
 		k.room = max(k.room, (slotsTogether-1)*k.cost)
 	}
@@ -202,7 +202,7 @@ func (k *askKey) refused(d weir.Decision, cost int64, slots bool) {
 	if slots {
 		k.refusedBy = bySlots
 	}
-	k.told = time.Now().Add(min(d.RetryAfter, 24*time.Hour))
+	k.retryAt = time.Now().Add(min(d.RetryAfter, 24*time.Hour))
 }
 
 // failed takes in that the engine could not decide.
@@ -219,10 +219,10 @@ func (k *askKey) landed() {
 		k.until = now.Add(backOff(k.failures))
 	case k.lost && k.refusedBy == byRate:
 		k.failures = 0
-		k.until = earliest(now.Add(max(k.rateSpread(time.Until(k.told)), shortestPause)), poll(now.Add(longestPause)))
-	case k.lost || k.sense != nil && k.won && k.room == 0:
+		k.until = earliest(now.Add(max(k.rateSpread(time.Until(k.retryAt)), shortestPause)), poll(now.Add(longestPause)))
+	case k.lost || k.watch != nil && k.won && k.room == 0:
 		k.failures = 0
-		k.sense.landed(now)
+		k.watch.landed(now)
 	case k.won:
 		k.failures = 0
 		if k.spread /= 2; k.room >= k.cost || !k.until.After(now) {
@@ -247,8 +247,8 @@ func (k *askKey) wakeAt(at time.Time) {
 
 // cameBack has the key asked for, because units came back in this process. held is for how long slots were held.
 func (k *askKey) cameBack(held time.Duration) {
-	if k.sense != nil {
-		k.sense.released(held)
+	if k.watch != nil {
+		k.watch.released(held)
 		return
 	}
 	k.rouse()
@@ -282,12 +282,12 @@ func earliest(a, b time.Time) time.Time {
 // contest is what a key knows of other processes that ask for it.
 type contest struct {
 	spread    time.Duration // of which a random part passes between news and a question
-	expected  bool          // this trip went at a told instant
+	expected  bool          // this trip went at a retry instant
 	won, lost bool          // a caller of this trip was granted or refused the key
 	broke     bool          // or the engine failed
 }
 
-// rateSpread returns when to ask after a refusal by a rate: at the told instant, and later if another process was quicker at
+// rateSpread returns when to ask after a refusal by a rate: at the retry instant, and later if another process was quicker at
 // the last one, because it was told the same.
 func (k *askKey) rateSpread(pause time.Duration) time.Duration {
 	switch {

@@ -8,20 +8,20 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// sense is when a queue asks for slots of a key that other processes hold and want, too. Slots come free at a release, of
+// slotWatch says when a queue asks for slots of a key that other processes hold and want, too. Slots come free at a release, of
 // which the engine may signal, or at the end of a lease, which a refusal tells. All processes learn of both at once, so each
 // asks after a random part of its spread. The spread grows by a tenth with each question after such news that is refused, and
 // begins anew with a grant: so few of many processes ask for one slot, and all are equal after each grant. Nothing depends on a signal.
-type sense struct {
-	key    *askKey
-	spread time.Duration
-	held   time.Duration // how long the process holds slots, on average; 0 if that is not known
-	streak time.Time     // since when the process has been granted slots again and again; zero for none
-	last   time.Time     // the last grant
-	polls  int           // questions without news that were refused, one after the other, and told the same end
-	told   time.Time     // that end
-	news   bool          // the next or present question follows news
-	during bool          // a signal came during the question
+type slotWatch struct {
+	key     *askKey
+	spread  time.Duration
+	held    time.Duration // how long the process holds slots, on average; 0 if that is not known
+	streak  time.Time     // since when the process has been granted slots again and again; zero for none
+	last    time.Time     // the last grant
+	polls   int           // questions without news that were refused, one after the other, and told the same end
+	retryAt time.Time     // that end
+	news    bool          // the next or present question follows news
+	during  bool          // a signal came during the question
 
 	own      int       // releases of this process whose signals are to come
 	ownUntil time.Time // later they are lost
@@ -44,8 +44,8 @@ const (
 	ownSignal             = 100 * time.Millisecond
 )
 
-func newSense(k *askKey) *sense {
-	s := &sense{key: k, hears: func() bool { return false }, stop: func() {}}
+func newSlotWatch(k *askKey) *slotWatch {
+	s := &slotWatch{key: k, hears: func() bool { return false }, stop: func() {}}
 	s.spread = s.least()
 	if engine, ok := weir.Find[enginekit.Listener](k.asking.queue.engine); ok {
 		_ = guarded(func() error { s.hears, s.stop = engine.Listen(k.request, s.hear); return nil })
@@ -54,16 +54,16 @@ func newSense(k *askKey) *sense {
 }
 
 // end ends the signals. It is called with the lock, and the engine may be about to call hear.
-func (s *sense) end() { _ = guarded(func() error { s.stop(); return nil }) }
+func (s *slotWatch) end() { _ = guarded(func() error { s.stop(); return nil }) }
 
 // reached reports whether signals reach the process.
-func (s *sense) reached() (reached bool) {
+func (s *slotWatch) reached() (reached bool) {
 	_ = guarded(func() error { reached = s.hears(); return nil })
 	return reached
 }
 
 // least returns the smallest spread: a quarter of the time for which slots are held, at most 10 ms.
-func (s *sense) least() time.Duration {
+func (s *slotWatch) least() time.Duration {
 	if s.held == 0 {
 		return leastSpread
 	}
@@ -71,7 +71,7 @@ func (s *sense) least() time.Duration {
 }
 
 // hear takes in a signal. The engine calls it.
-func (s *sense) hear() {
+func (s *slotWatch) hear() {
 	a := s.key.asking
 	a.queue.mu.Lock()
 	defer a.queue.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *sense) hear() {
 }
 
 // signalled has the key asked for at an instant, because slots may have come free.
-func (s *sense) signalled(at time.Time) {
+func (s *slotWatch) signalled(at time.Time) {
 	k := s.key
 	switch {
 	case k.groups == 0:
@@ -97,7 +97,7 @@ func (s *sense) signalled(at time.Time) {
 }
 
 // released takes in that this process released slots that it held for a time.
-func (s *sense) released(held time.Duration) {
+func (s *slotWatch) released(held time.Duration) {
 	now, streak, pause := time.Now(), longStreak, streakPause
 	if s.held += (held - s.held) / 8; s.reached() {
 		s.own, s.ownUntil = s.own+1, now.Add(ownSignal)
@@ -112,7 +112,7 @@ func (s *sense) released(held time.Duration) {
 }
 
 // landed plans when to ask again after a trip that was refused slots, or took the last ones.
-func (s *sense) landed(now time.Time) {
+func (s *slotWatch) landed(now time.Time) {
 	k := s.key
 	if k.won {
 		s.spread, s.polls = s.least(), 0
@@ -123,23 +123,23 @@ func (s *sense) landed(now time.Time) {
 		if now.Sub(s.last) > deafStreak {
 			s.streak = time.Time{}
 		}
-		if s.news || !now.Before(s.told) {
+		if s.news || !now.Before(s.retryAt) {
 			s.spread = min(s.spread+s.spread/10, mostSpread)
 		}
-		if s.polls++; k.told.Sub(s.told).Abs() > shortestPause { // others hold the slots now
+		if s.polls++; k.retryAt.Sub(s.retryAt).Abs() > shortestPause { // others hold the slots now
 			s.polls = 0
 		}
-		s.told = k.told
+		s.retryAt = k.retryAt
 	}
 	if !k.lost {
-		k.cost, k.refusedBy, k.told = 1, bySlots, now.Add(24*time.Hour)
+		k.cost, k.refusedBy, k.retryAt = 1, bySlots, now.Add(24*time.Hour)
 	}
 	every := deafPoll
 	if s.reached() {
 		every = heartbeat
 	}
 	every = min(every<<min(s.polls, 5), longestPause)
-	k.until = earliest(poll(now.Add(every)), k.told.Add(rand.N(s.spread+1)))
+	k.until = earliest(poll(now.Add(every)), k.retryAt.Add(rand.N(s.spread+1)))
 	if s.news = s.during; s.during {
 		s.during = false
 		k.until = earliest(k.until, now.Add(rand.N(s.spread+1)))

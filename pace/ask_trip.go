@@ -143,7 +143,7 @@ func (t *trip) landed(err error) {
 			g.refile()
 		}
 	}
-	t.asking.pump()
+	t.asking.sendReady()
 	if t.ends != nil {
 		t.ends()
 	}
@@ -157,11 +157,11 @@ func (againError) Unavailable() bool { return true }
 
 // learn tells the keys of a caller what the engine answered.
 func (t *trip) learn(c *caller, r *weir.Result) {
-	d, told := r.Decision, false
+	d, found := r.Decision, false
 	for i, k := range c.group.keys {
 		named := k.request.Rule != nil && d.Rule == k.request.Rule.Name() && d.Key == k.request.Key
-		told = told || named
-		named = named || !told && i == len(c.group.keys)-1 // a stranger's engine names no key
+		found = found || named
+		named = named || !found && i == len(c.group.keys)-1 // a stranger's engine names no key
 		switch {
 		case r.Err != nil:
 			if weir.Unavailable(r.Err) {

@@ -35,7 +35,7 @@ type bookedKey struct {
 	unit      time.Duration // that one unit takes
 	horizon   time.Duration
 	full      time.Duration // it books no more while the newest instant lies beyond; drawn anew after each booking
-	told      time.Time     // when the booking that was refused last may succeed
+	retryAt   time.Time     // when the booking that was refused last may succeed
 	notBefore time.Time     // no caller without an instant goes before it; zero if that is not known
 	failures  int
 	left      func() // for callers that have left during a booking: ends what Flush waits for

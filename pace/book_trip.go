@@ -185,17 +185,17 @@ func (k *bookedKey) plan(a *bookedAnswer) {
 	wait := a.due
 	switch own := k.unit * time.Duration(a.cost); {
 	case k.last > 0:
-		k.horizon, k.told = firstHorizon, time.Time{}
+		k.horizon, k.retryAt = firstHorizon, time.Time{}
 	case a.due > 0:
 		wider := max(leastWider, own/4)
-		if !a.now.Add(shortestPause).Before(k.told) {
-			if !k.told.IsZero() {
+		if !a.now.Add(shortestPause).Before(k.retryAt) {
+			if !k.retryAt.IsZero() {
 				k.horizon = min(mostHorizon+own, k.horizon+wider)
 				wait = max(wait-wider, 0)
 			}
-			k.told = a.now.Add(wait)
+			k.retryAt = a.now.Add(wait)
 		}
-		wait = max(k.told.Sub(a.now), 0)
+		wait = max(k.retryAt.Sub(a.now), 0)
 	}
 	if a.due == 0 {
 		return

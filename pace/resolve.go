@@ -45,7 +45,7 @@ func (q *Queue) Changed() {
 	for _, k := range q.ask.keys {
 		k.rouse()
 	}
-	q.ask.pump()
+	q.ask.sendReady()
 	if q.book != nil {
 		for _, k := range q.book.keys {
 			q.book.agenda.Remove(&k.look)
