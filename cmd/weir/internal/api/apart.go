@@ -32,6 +32,7 @@ func (a *API) decideApart(ctx context.Context, c *call, w http.ResponseWriter, r
 				a.asked(asked, result.Decision.Allowed)
 			}
 			c.answer = c.force.appendMessage(appendDecision(c.answer, result.Decision, c.force.leases.shortest(asked), ""), result.Decision)
+			c.answer = c.force.quotas.appendReset(c.answer, result.Decision, asked)
 			if op == weir.OpPeek {
 				c.answer = c.force.appendMissed(c.answer, asked)
 			}

@@ -44,6 +44,7 @@ func decideWith(op operation) func(*API, http.ResponseWriter, *http.Request) {
 			a.tryBeside(&c.outcome, d)
 		}
 		c.answer = c.force.appendMessage(appendDecision(c.answer, d, c.force.leases.shortest(c.requests), ""), d)
+		c.answer = c.force.quotas.appendReset(c.answer, d, c.requests)
 		if r.URL.Path == peekPath && len(c.outcome.Requests) == 0 {
 			c.answer = c.force.appendMissed(c.answer, c.requests)
 		}

@@ -14,6 +14,7 @@ type inForce struct {
 	rules   map[string]*weir.Rule
 	config  *rules.Config // finds rules by attributes; nil without rules in files
 	leases  leases
+	quotas  quotas
 	checks  combinations
 	dynamic dynamic
 	retired map[weak.Pointer[weir.Rule]]bool // rules of the past with names, by which callers may still wait
@@ -22,13 +23,14 @@ type inForce struct {
 // Use decides later requests by these rules. They are named ones, and those that a configuration finds by attributes, if
 // it is not nil. All differ in name, have a lease on every slot, and were accepted by Engine.Check.
 func (a *API) Use(named []*weir.Rule, config *rules.Config) {
-	f := &inForce{named: named, rules: make(map[string]*weir.Rule, len(named)), config: config, leases: leases{}}
+	f := &inForce{named: named, rules: make(map[string]*weir.Rule, len(named)), config: config, leases: leases{}, quotas: quotas{}}
 	all := named
 	if config != nil {
 		all = append(all[:len(all):len(all)], config.Limits()...)
 	}
 	for _, r := range all {
 		f.leases.add(r)
+		f.quotas.add(r)
 	}
 	for _, r := range named {
 		f.rules[r.Name()] = r

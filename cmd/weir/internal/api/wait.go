@@ -141,6 +141,7 @@ func (c *waitCall) respond(got granted) {
 		c.api.asked(c.requests, got.decision.Allowed)
 	}
 	c.answer = c.force.appendMessage(appendDecision(c.answer, got.decision, lease, token), got.decision)
+	c.answer = c.force.quotas.appendReset(c.answer, got.decision, c.requests)
 	writeJSON(c.w, c.answer)
 }
 

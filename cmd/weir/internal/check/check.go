@@ -20,7 +20,8 @@ func Command() *cobra.Command {
 		Use:   "check {LIMIT | --config FILE}",
 		Short: "Explain a limit in plain words",
 		Long: `Check reads a limit and explains it: its capacity, what a burst does, the most
-that it admits within any stretch of its period, and the memory of a key. It
+that it admits within any stretch of its period, and the memory of a key. Of a
+quota it also tells the next boundaries in its zone, and the zone data in use. It
 refuses a text that is no limit and points at the word.
 
 With --plot it draws how many units a caller gets over time that asks for as much
@@ -28,6 +29,7 @@ as it may, after a pause. For a warm up it draws how far apart units are while t
 limit warms up, from its ceiling to its threshold.`,
 		Example: `  weir check 'token bucket 10/s burst 20'
   weir check 'fixed window 100/1m'
+  weir check 'quota 1000/month from day 31 in Europe/Paris'
   weir check 'token bucket 5/s burst 10 and fixed window 1000/1d'
   weir check 'fixed window 100/1m' --plot terminal
   weir check 'warm up 5/s over 30s' --plot curve.svg
@@ -107,7 +109,10 @@ func explain(c simulate.Candidate, s screen.Screen) string {
 		}
 		e := explanationOf(limit)
 		b.WriteString(s.Wrap(limit.String()+"\n", 2))
-		for _, line := range [][2]string{{"capacity", e.capacity}, {"burst", e.burst}, {"worst case", e.worst}, {"memory", e.memory}} {
+		for _, line := range [][2]string{{"capacity", e.capacity}, {"burst", e.burst}, {"windows", e.windows}, {"worst case", e.worst}, {"memory", e.memory}} {
+			if line[1] == "" {
+				continue
+			}
 			b.WriteString(s.Wrap(fmt.Sprintf("  %-10s  %s\n", line[0], line[1]), 14))
 		}
 	}

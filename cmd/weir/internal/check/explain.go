@@ -10,7 +10,7 @@ import (
 )
 
 // explanation describes a limit in plain words.
-type explanation struct{ capacity, burst, worst, memory string }
+type explanation struct{ capacity, burst, windows, worst, memory string }
 
 // Memory of a key, as docs/reference/memory.md gives it.
 const (
@@ -20,7 +20,7 @@ const (
 
 func explanationOf(limit weir.Limit) explanation {
 	d := weir.Describe(limit)
-	return explanation{capacity: capacityOf(&d), burst: burstOf(&d), worst: worstOf(&d), memory: memoryOf(&d)}
+	return explanation{capacity: capacityOf(&d), burst: burstOf(&d), windows: windowsOf(limit, time.Now()), worst: worstOf(&d), memory: memoryOf(&d)}
 }
 
 func capacityOf(d *weir.Description) string {
@@ -89,6 +89,8 @@ func worstOf(d *weir.Description) string {
 		return text
 	case d.Capacity == 0:
 		return "0."
+	case !d.Stateless: // windows of the calendar
+		return fmt.Sprintf("%s in each window, and up to %s within a short time around a boundary.", cli.Thousands(d.Capacity), cli.Thousands(2*d.Capacity))
 	}
 	return "None: it has no bound."
 }

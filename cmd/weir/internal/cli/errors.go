@@ -65,7 +65,7 @@ func Report(w io.Writer, err error) (code int) {
 func Plain(err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {
-		lines[i] = strings.TrimPrefix(line, "weir: ")
+		lines[i] = withNearestZone(strings.TrimPrefix(line, "weir: "))
 	}
 	return strings.Join(lines, "\n")
 }

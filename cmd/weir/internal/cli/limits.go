@@ -16,7 +16,7 @@ import (
 // RuleLimits are an example of each limit that a rule can hold.
 var RuleLimits = []string{
 	"60/m", "token bucket 10/s burst 20", "leaky bucket 5/s queue 10", "fixed window 100/1m", "sliding window 1000/h",
-	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "concurrency 20 lease 30s",
+	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "quota 1000/month in Europe/Paris", "concurrency 20 lease 30s",
 	"unlimited", "deny all",
 }
 
@@ -56,7 +56,9 @@ func LimitError(flag string, err error, forms []string) error {
 
 // LimitHints returns the hint for a refused limit, or others for any other error.
 func LimitHints(err error, others []string) []string {
-	if refused, ok := errors.AsType[*weir.LimitError](err); ok {
+	if refused, ok := errors.AsType[*weir.LimitError](err); ok && refused.Field == "zone" {
+		return []string{zoneHint}
+	} else if ok {
 		return []string{limitHint(refused.Code)}
 	}
 	return others

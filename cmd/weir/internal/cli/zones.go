@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"cmp"
+	_ "embed"
+	"slices"
+	"strings"
+	_ "time/tzdata" // the program knows every zone, also where the system has no zone data
+)
+
+// zoneNames are the names of the zones in the data of the program, one a line.
+//
+//go:embed zones.txt
+var zoneNames string
+
+// zoneHint is the hint for a quota in an unknown zone.
+const zoneHint = "a zone has the IANA name of a place, such as Europe/Paris, or is UTC"
+
+// withNearestZone ends the error of an unknown zone with the nearest one. What the error of the library ends with is for
+// programs without zone data.
+func withNearestZone(line string) string {
+	before, ok := strings.CutSuffix(line, `; a program without zone data needs import _ "time/tzdata"`)
+	words := strings.Split(before, `"`)
+	if !ok || len(words) < 3 {
+		return line
+	}
+	return before + ": did you mean " + nearestZone(words[len(words)-2]) + "?"
+}
+
+// nearestZone returns the zone from whose name a text differs least.
+func nearestZone(text string) string {
+	text = strings.ToLower(text[:min(len(text), 64)])
+	return slices.MinFunc(strings.Fields(zoneNames), func(a, b string) int {
+		return cmp.Or(distance(text, a)-distance(text, b), len(a)-len(b))
+	})
+}
+
+// distance returns how many letters have to change to make a name of a text. The name of the place alone, or one without its
+// case, differs less than another place.
+func distance(text, name string) int {
+	name = strings.ToLower(name)
+	whole := edits(text, name)
+	if place := name[strings.LastIndexByte(name, '/')+1:]; !strings.Contains(text, "/") {
+		return min(whole, edits(strings.ReplaceAll(text, " ", "_"), place))
+	}
+	return whole
+}
+
+// edits returns the number of letters to insert, to leave out or to replace.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
