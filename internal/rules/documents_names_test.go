@@ -27,7 +27,7 @@ func TestLimitsInDocumentsParse(t *testing.T) {
 }
 
 // placeholder matches a word of docs/reference/limits.md that stands for others.
-var placeholder = regexp.MustCompile(`\b(?:RATE|TIME|N)\b`)
+var placeholder = regexp.MustCompile(`\b(?:RATE|TIME|UNIT|WHEN|HH:MM|ZONE|N)\b`)
 
 // Every text of docs/reference/limits.md parses, bare and with each of its optional words.
 func TestTheTextsOfLimitsAreThoseOfTheParser(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTheTextsOfLimitsAreThoseOfTheParser(t *testing.T) {
 	if len(found) < 13 {
 		t.Fatalf("%d texts in the table, want one for each limit", len(found))
 	}
-	values := map[string]string{"RATE": "10/s", "TIME": "1s", "N": "3"}
+	values := map[string]string{"RATE": "10/s", "TIME": "1s", "N": "3", "UNIT": "month", "WHEN": "day 15", "HH:MM": "06:00", "ZONE": "Europe/Paris"}
 	for _, match := range found {
 		texts := []string{match[1]}
 		for _, word := range backquoted.FindAllStringSubmatch(match[2], -1) {

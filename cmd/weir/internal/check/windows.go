@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
 
 // windowsOf tells the next boundaries of a quota in its zone, and which zone data says so. It is empty for other limits.
@@ -38,7 +39,7 @@ func zoneData() string {
 		if _, err := os.Stat(filepath.Join(folder, "Europe", "Paris")); err != nil && !strings.HasSuffix(folder, ".zip") {
 			continue
 		}
-		text, _ := os.ReadFile(filepath.Join(folder, "tzdata.zi"))
+		text, _ := cli.ReadFile(filepath.Join(folder, "tzdata.zi"), 1<<20)
 		first, _, _ := strings.Cut(string(text), "\n")
 		if version, found := strings.CutPrefix(first, "# version "); found {
 			return fmt.Sprintf("The zone data is %s, of version %s.", folder, version)
