@@ -23,10 +23,11 @@ func init() {
 		Held, Spent func(*Rule) *Rule
 		TakeOf      func(*Reservation) Call
 		HandOver    func(*Reservation) Call
+		Drop        func(Engine, Call)
 	}{
 		func(do Next, check func(...*Rule) error) Engine { return &verbs{do, check} },
 		reserve, granted, checkAhead, checkTaken, checkEach, unsupported, newLease,
-		(*Rule).heldPart, (*Rule).spentPart, (*Reservation).take, (*Reservation).handOver,
+		(*Rule).heldPart, (*Rule).spentPart, (*Reservation).take, (*Reservation).handOver, drop,
 	}
 }
 

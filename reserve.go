@@ -52,7 +52,7 @@ func reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
 			return Answer{}, err
 		}
 		if call.Identity == "" { // with an identity it can be asked again
-			go Drop(e, call)
+			go drop(e, call)
 		}
 		return Answer{Reservation: &h.Reservation}, err
 	}

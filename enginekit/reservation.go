@@ -21,6 +21,7 @@ var root = rule.Kit.(struct {
 	Held, Spent func(*weir.Rule) *weir.Rule
 	TakeOf      func(*weir.Reservation) weir.Call
 	HandOver    func(*weir.Reservation) weir.Call
+	Drop        func(weir.Engine, weir.Call)
 })
 
 // Reserve makes an OpReserve on e by a take: an engine implements it so. A LeakyBucket cannot be reserved. The units of a
@@ -46,6 +47,11 @@ func TakeOf(r *weir.Reservation) weir.Call { return root.TakeOf(r) }
 // HandOver leaves a reservation to whoever knows its take, which it returns, perhaps in another process: slots are no longer
 // renewed here, and end with their lease unless a [Renewer] renews them.
 func HandOver(r *weir.Reservation) weir.Call { return root.HandOver(r) }
+
+// Drop releases the slots of a take that failed and may have been counted, by its Lease. The engine may carry out the take
+// after the release, and may be away, so Drop repeats the release for some seconds, and until it succeeds or the lease has passed.
+// It waits for the first one, at most a second.
+func Drop(e weir.Engine, take weir.Call) { root.Drop(e, take) }
 
 // NewLease returns a random weir.Call.Lease, which is never 0.
 func NewLease() uint64 { return root.NewLease() }

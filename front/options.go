@@ -20,7 +20,7 @@ type Options[R, A any] struct {
 	Rules []Rule[R, A]
 	// Key finds the client of a request, for rules without a Key.
 	Key func(R) string
-	// Engine remembers and decides. An engine on a network gets the layers of layer.Around, unless it has a Guard. Default: a
+	// Engine remembers and decides. An engine on a network gets the layers of layer.ForNetwork, unless it has a Guard. Default: a
 	// weir.Memory of its own, with Parent: Network.
 	Engine weir.Engine
 	// Guard bounds the decisions of an engine on a network, and says what answers while it is away. Default: 15 ms, and
@@ -53,8 +53,10 @@ type Rule[R, A any] struct {
 	Limit string
 	// Rule is a rule made by weir.NewRule or weir.ParseRule.
 	Rule *weir.Rule
-	// Plan names the rule of each request, such as that of a tenant's plan. It must return the same few rules again. A plan
-	// without a limit is a rule of weir.Unlimited. A request whose plan is nil is refused as unavailable.
+	// Plan returns the rule of each request: that of a tenant's plan, or the one in force now. So limits change while the
+	// program runs: docs/howto/changing-limits.md. Rules of one name share states, and the units used stay used. Make a rule
+	// when a limit changes, because making one for each request is slow. A plan without a limit is a rule of
+	// weir.Unlimited. A request whose plan is nil is refused as unavailable.
 	Plan func(R) *weir.Rule
 
 	// Key finds the user, tenant or client to charge. An empty key means that the request has none. A key of more than 256
@@ -100,7 +102,7 @@ func (o *Options[R, A]) setDefaults() {
 func (o *Options[R, A]) layers() (err error) {
 	guard := o.Guard
 	guard.Logger = cmp.Or(guard.Logger, o.Logger)
-	if o.Engine, _, err = layer.Around(o.Engine, layer.AroundOptions{Guard: guard, Lease: o.Lease}); err == nil && o.DryRun != nil {
+	if o.Engine, _, err = layer.ForNetwork(o.Engine, layer.NetworkOptions{Guard: guard, Lease: o.Lease}); err == nil && o.DryRun != nil {
 		o.Engine, err = layer.Shadow(o.Engine, layer.ShadowOptions{Decided: o.DryRun})
 	}
 	return err

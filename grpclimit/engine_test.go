@@ -94,7 +94,7 @@ func TestAClientFollowsThePolicyForAFailingEngine(t *testing.T) {
 	for policy, want := range map[layer.Policy]codes.Code{layer.Deny: codes.Unavailable, layer.Allow: codes.OK} {
 		synctest.Test(t, func(t *testing.T) {
 			engine := broken(weir.NewMemory(weir.MemoryOptions{}))
-			c := newClient(t, grpclimit.ClientOptions{Engine: engine, Guard: layer.GuardOptions{OnFailure: policy}, Rules: []grpclimit.Rule{{Limit: "client=1/m"}}})
+			c := newClient(t, grpclimit.ClientOptions{Engine: engine, Guard: layer.GuardOptions{OnFailure: policy, Peers: 1}, Rules: []grpclimit.Rule{{Limit: "client=1/m"}}})
 			wantCode(t, "a failing engine", call(t.Context(), c, "m", succeed), want)
 		})
 	}

@@ -426,7 +426,7 @@ func broken(engine weir.Engine) weir.Engine {
 func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
 	engine := broken(weir.NewMemory(weir.MemoryOptions{}))
 	for policy, want := range map[layer.Policy]codes.Code{layer.Deny: codes.Unavailable, layer.Allow: codes.OK} {
-		limited := newServer(t, grpclimit.Options{Engine: engine, Guard: layer.GuardOptions{OnFailure: policy}, Rules: []grpclimit.Rule{{Limit: "client=1/m"}}})
+		limited := newServer(t, grpclimit.Options{Engine: engine, Guard: layer.GuardOptions{OnFailure: policy, Peers: 1}, Rules: []grpclimit.Rule{{Limit: "client=1/m"}}})
 		err := unary(t.Context(), dial(t, serve(t, limited, &service{}), "127.0.0.1"))
 		wantCode(t, "a failing engine", err, want)
 		if err != nil && strings.Contains(err.Error(), "10.1.2.3") {

@@ -17,10 +17,19 @@ type Call struct {
 	Message any    // nil when a stream opens
 }
 
-// Rule charges each call to a key under some limits: see [front.Rule]. Its default Key is Peer in a Server and Everyone in
-// a Client. A Server refuses a negative Cost with Unavailable. After gets the error of the handler, and [Settle] states
-// the cost of a call; a Client has neither. With EachMessage they do not change the costs of
-// messages.
+// Rule charges each call to a key under some limits. Its fields are those of [front.Rule], which says more of each:
+//
+//	Limit   string                         // "login=5/m and 100/d"
+//	Rule    *weir.Rule                     // or a rule that was made
+//	Plan    func(Call) *weir.Rule          // or the rule of each call: limits that change
+//	Key     func(Call) string              // whom to charge
+//	Missing front.Missing                  // what becomes of a call without a key
+//	Cost    func(Call) int64               // 1 by default
+//	After   func(Call, error, int64) int64 // the true cost, when the handler has returned
+//	Settled bool                           // the handler calls Settle
+//
+// The default Key is Peer in a Server and Everyone in a Client. A Server refuses a negative Cost with Unavailable. After gets
+// the error of the handler; a Client has neither After nor Settled. With EachMessage they do not change the costs of messages.
 type Rule = front.Rule[Call, error]
 
 // The treatment of calls without a key, for Rule.Missing: they share one budget, fail with InvalidArgument, or the rule

@@ -45,7 +45,7 @@ func TestARequestWhoseClientHangsUpIsDecided(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			engine, reached, decided := weir.NewMemory(weir.MemoryOptions{}), 0, 0
 			var log recordedLog
-			h := wrap(t, httplimit.Options{Engine: distant(engine, 60*time.Millisecond), Guard: layer.GuardOptions{OnFailure: policy, Deadline: time.Second}, Logger: log.logger(),
+			h := wrap(t, httplimit.Options{Engine: distant(engine, 60*time.Millisecond), Guard: layer.GuardOptions{OnFailure: policy, Peers: 1, Deadline: time.Second}, Logger: log.logger(),
 				Rules:   []httplimit.Rule{{Limit: "one=fixed window 1/h and concurrency 1"}},
 				Observe: func(context.Context, layer.Observation) { decided++ },
 			}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
@@ -88,7 +88,7 @@ func TestAClientThatLeavesTheLineIsNotPassedOn(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var log recordedLog
 					var now, most, reached, failures atomic.Int64
-					h := wrap(t, httplimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{}), trip), Guard: layer.GuardOptions{OnFailure: policy, Deadline: time.Second}, Wait: 30 * time.Second,
+					h := wrap(t, httplimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{}), trip), Guard: layer.GuardOptions{OnFailure: policy, Peers: 1, Deadline: time.Second}, Wait: 30 * time.Second,
 						Logger: log.logger(), Rules: []httplimit.Rule{{Limit: "client=" + limit}},
 						Observe: func(_ context.Context, o layer.Observation) {
 							if o.Err != nil {

@@ -15,9 +15,18 @@ type (
 	grant = front.Grant[*http.Request, Answer]
 )
 
-// Rule charges each request to a key under some limits: see [front.Rule]. Its default Key is the client's address. A
-// request with a negative Cost is refused with 503. A handler states the cost of a Settled rule with [Settle].
-// See also [Failures].
+// Rule charges each request to a key under some limits. Its fields are those of [front.Rule], which says more of each:
+//
+//	Limit   string                                   // "login=5/m and 100/d"
+//	Rule    *weir.Rule                               // or a rule that was made
+//	Plan    func(*http.Request) *weir.Rule           // or the rule of each request: limits that change
+//	Key     func(*http.Request) string               // whom to charge
+//	Missing front.Missing                            // what becomes of a request without a key
+//	Cost    func(*http.Request) int64                // 1 by default
+//	After   func(*http.Request, Answer, int64) int64 // the true cost, when the handler has returned
+//	Settled bool                                     // the handler calls Settle
+//
+// The default Key is the client's address. A request with a negative Cost is refused with 503. See also [Failures].
 type Rule = front.Rule[*http.Request, Answer]
 
 // Answer describes the handler's answer to Rule.After.

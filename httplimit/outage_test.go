@@ -58,7 +58,7 @@ func TestCostsOfAnOutageAreSettledHere(t *testing.T) {
 			return next(ctx, c)
 		})
 		rule := mustRule(t, "tokens=fixed window 100/366d")
-		h := wrap(t, httplimit.Options{Engine: engine, Guard: layer.GuardOptions{OnFailure: layer.Local}, Logger: slog.New(slog.DiscardHandler),
+		h := wrap(t, httplimit.Options{Engine: engine, Guard: layer.GuardOptions{OnFailure: layer.Local, Peers: 1}, Logger: slog.New(slog.DiscardHandler),
 			Rules: []httplimit.Rule{{Rule: rule, Key: httplimit.Everyone, Cost: func(*http.Request) int64 { return 50 },
 				After: func(*http.Request, httplimit.Answer, int64) int64 { return 1 }}}}, ok)
 		for i := range 20 {

@@ -11,13 +11,13 @@ import (
 
 // The tests of this file move the clock of the engine while no real time passes, as tests of a program do.
 
-// TestLayersDecideByTheClockOfTheEngine asks an engine with the layers of Around and one without, at random instants.
+// TestLayersDecideByTheClockOfTheEngine asks an engine with the layers of ForNetwork and one without, at random instants.
 func TestLayersDecideByTheClockOfTheEngine(t *testing.T) {
 	for _, text := range []string{"r=10/s", "r=fixed window 7/s", "r=sliding window 9/2s", "r=rate gate 4/s"} {
 		random := rand.New(rand.NewPCG(39, 14))
 		now := int64(1_700_000_000_123_456_789)
 		clock := func() int64 { return now }
-		layered, end, err := layer.Around(clockedRemote(clock), layer.AroundOptions{Guard: layer.GuardOptions{Deadline: time.Minute, Logger: quiet}})
+		layered, end, err := layer.ForNetwork(clockedRemote(clock), layer.NetworkOptions{Guard: layer.GuardOptions{Deadline: time.Minute, Logger: quiet}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestALeaseEndsByTheClockOfTheEngine(t *testing.T) {
 func TestTheLocalPolicyDecidesByTheClockOfTheEngine(t *testing.T) {
 	now := int64(1_700_000_000_000_000_000)
 	r, rule := clockedRemote(func() int64 { return now }), mustRule(t, "r=fixed window 5/m")
-	g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local})
+	g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local, Peers: 1})
 	r.fails.Store(true)
 	for range 3 {
 		if got := takes(t, g, 20, rule, "k"); got != 5 {

@@ -33,8 +33,8 @@ type remote struct {
 // Clock returns the clock of the memory, or nil.
 func (r *remote) Clock() func() int64 { return r.clock }
 
-// Punctual reports whether calls end with their contexts.
-func (r *remote) Punctual() bool { return r.punctual }
+// KeepsDeadlines reports whether calls end with their contexts.
+func (r *remote) KeepsDeadlines() bool { return r.punctual }
 
 var errAway = away{errors.New("connection refused"), weir.CountedNo}
 

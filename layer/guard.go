@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +22,7 @@ type GuardOptions struct {
 	// Rules are the policies of rules, by name.
 	Rules map[string]Policy
 	// Peers is the number of processes that share the limits, this one included: under Local each admits its part of a
-	// count or burst, and at least 1. Default: 1, by which each process admits the whole limit.
+	// count or burst, and at least 1. Local needs it: give 1 if no other process shares the engine.
 	Peers int
 	// PeersNow returns the number of processes at the moment, in place of Peers. It must be fast. While it returns less
 	// than 1 or panics, the last number holds.
@@ -125,8 +126,8 @@ func Guard(e weir.Engine, options GuardOptions) (*Guarded, error) {
 	options.Deadline = cmp.Or(options.Deadline, defaultDeadline)
 	options.MaxKeys = cmp.Or(options.MaxKeys, defaultLocalKeys)
 	options.Logger = cmp.Or(options.Logger, slog.Default())
-	says, ok := e.(interface{ Punctual() bool }) // not of an engine below: a function between may block
-	g := &Guarded{below: e, next: e.Do, options: options, clock: clockOf(e), punctual: ok && says.Punctual()}
+	says, ok := e.(interface{ KeepsDeadlines() bool }) // not of an engine below: a function between may block
+	g := &Guarded{below: e, next: e.Do, options: options, clock: clockOf(e), punctual: ok && says.KeepsDeadlines()}
 	g.engine = weir.Wrap(e, g.around)
 	g.aside.init()
 	g.local.init(options, g.clock)
@@ -150,6 +151,9 @@ func (o *GuardOptions) check() error {
 	if o.Peers < 0 || o.Peers > 0 && o.PeersNow != nil {
 		bad("peers", "%d is negative, or given beside a function", o.Peers)
 	}
+	if o.Peers == 0 && o.PeersNow == nil && o.usesLocal() {
+		bad("peers", "are missing: under Local each process admits its part of a limit, so say how many share the engine, 1 if this is the only one")
+	}
 	if o.Deadline < 0 {
 		bad("deadline", "%v is negative", o.Deadline)
 	}
@@ -157,6 +161,11 @@ func (o *GuardOptions) check() error {
 		bad("maxKeys", "%d is negative", o.MaxKeys)
 	}
 	return errors.Join(problems...)
+}
+
+// usesLocal reports whether a policy is Local.
+func (o *GuardOptions) usesLocal() bool {
+	return o.OnFailure == Local || slices.Contains(slices.Collect(maps.Values(o.Rules)), Local)
 }
 
 // Unwrap returns the engine below, for weir.Find.

@@ -62,7 +62,7 @@ func TestAnOutageIsNoHastyDeadline(t *testing.T) {
 				takes(t, g, 1, rule, "k")
 				time.Sleep(50 * time.Millisecond)
 			}
-			if s := g.Stats(); s.Hasty || s.RoundTrip != time.Millisecond || !s.Away {
+			if s := g.Stats(); s.DeadlineTooShort || s.RoundTrip != time.Millisecond || !s.Away {
 				t.Errorf("got %+v in an outage, want a round trip of 1 ms and no hasty deadline", s)
 			}
 			if text := strings.Join(logged.lines(), ""); strings.Contains(text, "round trips") {
@@ -84,7 +84,7 @@ func TestADeadlineThatEveryAnswerMissesIsHasty(t *testing.T) {
 				takes(t, g, 1, rule, "k")
 				time.Sleep(50 * time.Millisecond)
 			}
-			if s := g.Stats(); !s.Hasty || s.RoundTrip != 40*time.Millisecond || !s.Away {
+			if s := g.Stats(); !s.DeadlineTooShort || s.RoundTrip != 40*time.Millisecond || !s.Away {
 				t.Errorf("got %+v, want an engine that is away for a hasty deadline", s)
 			}
 			g.Close()

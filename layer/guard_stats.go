@@ -29,8 +29,8 @@ type GuardStats struct {
 	Lost     uint64 // units that it could not record, or that were not given back because their time is unknown
 
 	RoundTrip time.Duration // to the engine, on average; 0 before it is known
-	// Hasty reports that Deadline is below three round trips: healthy calls may miss it.
-	Hasty bool
+	// DeadlineTooShort reports that Deadline is below three round trips: healthy calls may miss it.
+	DeadlineTooShort bool
 }
 
 // Stats returns the current counts.
@@ -44,12 +44,12 @@ func (g *Guarded) Stats() GuardStats {
 		Away: g.breaker.open.Load(), Opened: c.opened.Load(), Failures: c.failures.Load(),
 		Denied: c.denied.Load(), Allowed: c.allowed.Load(), Local: c.local.Load(), Refused: c.refused.Load(),
 		Hanging: int(g.aside.hanging.Load()), Owed: keys, Queued: queued, Recorded: c.recorded.Load(), Lost: c.lost.Load(),
-		RoundTrip: trip, Hasty: g.hasty(trip),
+		RoundTrip: trip, DeadlineTooShort: g.tooShort(trip),
 	}
 }
 
-// hasty reports whether the deadline is below three round trips.
-func (g *Guarded) hasty(trip time.Duration) bool { return g.options.Deadline < 3*trip }
+// tooShort reports whether the deadline is below three round trips.
+func (g *Guarded) tooShort(trip time.Duration) bool { return g.options.Deadline < 3*trip }
 
 // trips are the measured round trips, of answers alone: an outage says nothing about the way to the engine.
 type trips struct {
@@ -68,7 +68,7 @@ func (t *trips) add(g *Guarded, trip time.Duration) {
 	average := t.average.Load()
 	average += (int64(trip) - average) / min(n, tripsKnown)
 	t.average.Store(average)
-	if n >= tripsKnown && g.hasty(time.Duration(average)) && !t.told.Swap(true) {
+	if n >= tripsKnown && g.tooShort(time.Duration(average)) && !t.told.Swap(true) {
 		g.log(slog.LevelWarn, "the deadline is below three round trips to the engine", slog.Duration("deadline", g.options.Deadline), slog.Duration("trip", time.Duration(average)))
 	}
 }

@@ -243,7 +243,7 @@ func TestABadRequestIsOneDuringAnOutage(t *testing.T) {
 			e := enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
 				return weir.Answer{}, away{errors.New("connection reset"), counted}
 			}, nil)
-			g := guarded(t, e, layer.GuardOptions{OnFailure: policy})
+			g := guarded(t, e, layer.GuardOptions{OnFailure: policy, Peers: 1})
 			for range 8 { // before and after the breaker opens
 				for _, call := range badCalls(rule) {
 					if _, err := g.Do(t.Context(), call); !errors.Is(err, weir.ErrRequest) {
@@ -401,7 +401,7 @@ func TestWhatWasGrantedLocallyIsRecorded(t *testing.T) {
 func TestUnitsThatComeBackDuringAnOutageAreOwedNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 100/366d")
-		g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local})
+		g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local, Peers: 1})
 		r.fails.Store(true)
 		takes(t, g, 50, rule, "k")
 		if _, err := g.Return(t.Context(), rule.For("k", 30)); err != nil {
@@ -441,7 +441,7 @@ func TestADebtIsTheSameAfterTheNumberOfPeersHasChanged(t *testing.T) {
 func TestLimitsAlikeAreOwedTheirOwnUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=20/1s and 1000/1d")
-		g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local})
+		g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local, Peers: 1})
 		r.fails.Store(true)
 		for range 5 {
 			takes(t, g, 20, rule, "k")
@@ -482,7 +482,7 @@ func TestTheEngineComesBackAfterABatchWasLost(t *testing.T) {
 				time.Sleep(2 * time.Second)
 			}
 			return r.do(ctx, call)
-		}, nil), layer.GuardOptions{OnFailure: layer.Local})
+		}, nil), layer.GuardOptions{OnFailure: layer.Local, Peers: 1})
 		r.fails.Store(true)
 		takes(t, g, 10, rule, "k")
 		r.fails.Store(false)
@@ -530,7 +530,7 @@ func TestLocalStatesLiveOnBetweenOutages(t *testing.T) {
 func TestReservationsOfTheEngineAreSettledWhenItIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=10/1d and concurrency 2")
-		g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local})
+		g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local, Peers: 1})
 		one, err := g.Reserve(t.Context(), rule.For("k", 1))
 		if err != nil || !one.Decision.Allowed {
 			t.Fatalf("got %v, want a reservation", err)
@@ -580,7 +580,7 @@ func TestRenewalsHaveTheDeadlineOfDecisions(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r, rule := newRemote(), mustRule(t, "r=concurrency 2 lease 1m")
 			r.punctual = punctual
-			g := guarded(t, renewing{r}, layer.GuardOptions{OnFailure: layer.Local})
+			g := guarded(t, renewing{r}, layer.GuardOptions{OnFailure: layer.Local, Peers: 1})
 			slots := weir.Call{Requests: []weir.Request{rule.For("k", 1)}, Lease: 7}
 			taken := slots
 			taken.Op = weir.OpTake
@@ -750,7 +750,7 @@ func TestAHastyDeadlineIsReported(t *testing.T) {
 		if len(logged.lines()) != 1 || !strings.Contains(logged.lines()[0], "below three round trips") {
 			t.Errorf("the log says %q, want one line about the deadline", logged.lines())
 		}
-		if !s.Hasty || s.RoundTrip != 6*time.Millisecond || s.Failures != 0 {
+		if !s.DeadlineTooShort || s.RoundTrip != 6*time.Millisecond || s.Failures != 0 {
 			t.Errorf("got %+v, want a hasty deadline for trips of 6 ms", s)
 		}
 	})
@@ -759,7 +759,7 @@ func TestAHastyDeadlineIsReported(t *testing.T) {
 func TestEachCallOfABatchFollowsItsOwnPolicy(t *testing.T) {
 	r := newRemote()
 	r.fails.Store(true)
-	g := guarded(t, r, layer.GuardOptions{Rules: map[string]layer.Policy{"local": layer.Local, "free": layer.Allow}})
+	g := guarded(t, r, layer.GuardOptions{Peers: 1, Rules: map[string]layer.Policy{"local": layer.Local, "free": layer.Allow}})
 	deny, local, free := mustRule(t, "deny=9/1d"), mustRule(t, "local=1/1d"), mustRule(t, "free=9/1d")
 	for range 8 { // before and after the breaker opens
 		results := make([]weir.Result, 3)
@@ -788,7 +788,7 @@ func healthy(t testing.TB) *layer.Guarded {
 
 type bounded struct{ weir.Engine }
 
-func (bounded) Punctual() bool { return true }
+func (bounded) KeepsDeadlines() bool { return true }
 
 func BenchmarkGuard(b *testing.B) {
 	rule := mustRule(b, "r=1000000/1s burst 1000000000")

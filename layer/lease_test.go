@@ -338,7 +338,7 @@ func TestCallersOfOneKeyAnswerInTimeWhileTheEngineHangs(t *testing.T) {
 		for _, within := range []time.Duration{0, time.Minute} {
 			synctest.Test(t, func(t *testing.T) {
 				r, rule := newRemote(), mustRule(t, "r=fixed window 1000/1d")
-				g := guarded(t, r, layer.GuardOptions{OnFailure: policy})
+				g := guarded(t, r, layer.GuardOptions{OnFailure: policy, Peers: 1})
 				l := leased(t, g)
 				thaw := r.hangs()
 				ctx, cancel := context.WithCancel(t.Context())

@@ -20,7 +20,7 @@ func TestALateSettlementThroughALayerGivesNothingToAnotherWindow(t *testing.T) {
 		"lease": func(t *testing.T, r *remote) weir.Engine { return leased(t, r) },
 		"guard": func(t *testing.T, r *remote) weir.Engine {
 			r.fails.Store(true)
-			g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local})
+			g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local, Peers: 1})
 			t.Cleanup(g.Close)
 			return g
 		},
@@ -63,7 +63,7 @@ func TestALateSettlementDuringAnOutageForgivesNothingOfTheOpenWindow(t *testing.
 	synctest.Test(t, func(t *testing.T) {
 		rule := mustRule(t, "r=fixed window 100/m and sliding log 100/m")
 		r := newRemote()
-		g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local})
+		g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local, Peers: 1})
 		defer g.Close()
 		r.fails.Store(true)
 		for range 20 { // until nothing is sent any more

@@ -32,7 +32,7 @@ func (q *Queue) abandon(c *caller) {
 // release releases the slots of a call that may have been made, and whose answer nobody has.
 func (q *Queue) release(call weir.Call) {
 	q.inBackground(func(context.Context) error {
-		weir.Drop(q.engine, call)
+		enginekit.Drop(q.engine, call)
 		return nil
 	})
 }

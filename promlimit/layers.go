@@ -36,7 +36,7 @@ var (
 	guardRecorded = counter("weir_guard_recorded_units_total", "Units granted here that the engine has recorded.")
 	guardLost     = counter("weir_guard_lost_units_total", "Units that the engine could not record, or that were not given back.")
 	guardTrip     = gauge("weir_guard_round_trip_seconds", "Average round trip to the engine.")
-	guardHasty    = gauge("weir_guard_hasty", "1 if the deadline is below three round trips.")
+	guardHasty    = gauge("weir_guard_deadline_too_short", "1 if the deadline is below three round trips.")
 
 	leaseOut      = gauge("weir_lease_units", "Units out on lease.")
 	leaseKeys     = gauge("weir_lease_keys", "Keys that are looked at.")
@@ -120,7 +120,7 @@ func collectGuard(to chan<- prometheus.Metric, s layer.GuardStats) {
 	guardRecorded.is(to, float64(s.Recorded))
 	guardLost.is(to, float64(s.Lost))
 	guardTrip.is(to, s.RoundTrip.Seconds())
-	guardHasty.is(to, truth(s.Hasty))
+	guardHasty.is(to, truth(s.DeadlineTooShort))
 }
 
 func truth(is bool) float64 {

@@ -156,7 +156,7 @@ func guardThroughFault(t *testing.T, fault guardFault, policy layer.Policy) {
 		server.Kill()
 	}
 	engine := openFor(t, "redis://"+p.addr, Options{ConnectLater: true})
-	guard, err := layer.Guard(engine, layer.GuardOptions{OnFailure: policy, Logger: slog.New(slog.DiscardHandler)})
+	guard, err := layer.Guard(engine, layer.GuardOptions{OnFailure: policy, Peers: 1, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestFaultTheHolderOfALapsedLeaseIsTold(t *testing.T) {
 	server := redistest.Start(t)
 	engine := openFor(t, "redis://"+server.Addr, Options{})
 	warmUp(t, engine)
-	guard, err := layer.Guard(engine, layer.GuardOptions{OnFailure: layer.Local, Deadline: patientDeadline, Logger: slog.New(slog.DiscardHandler)})
+	guard, err := layer.Guard(engine, layer.GuardOptions{OnFailure: layer.Local, Peers: 1, Deadline: patientDeadline, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

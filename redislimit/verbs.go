@@ -9,8 +9,8 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// Punctual returns true: a call ends with its context or its Within, whatever the server does.
-func (e *Engine) Punctual() bool { return true }
+// KeepsDeadlines returns true: a call ends with its context or its Within, whatever the server does.
+func (e *Engine) KeepsDeadlines() bool { return true }
 
 // Clock returns the Clock of the options, by which layers around the engine go as well; nil if that is the server's.
 func (e *Engine) Clock() func() int64 { return e.options.Clock }

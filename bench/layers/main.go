@@ -111,7 +111,7 @@ func bare(e weir.Engine) (weir.Engine, func(), error) { return e, func() {}, nil
 // punctual is an engine that keeps the deadlines of its calls, like redislimit.
 type punctual struct{ weir.Engine }
 
-func (punctual) Punctual() bool { return true }
+func (punctual) KeepsDeadlines() bool { return true }
 
 func redisBelow(limit weir.Limit, layered around) func(string) (ask, func(), error) {
 	return func(addr string) (ask, func(), error) {

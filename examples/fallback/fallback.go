@@ -22,7 +22,7 @@ func API(redis string) (api http.Handler, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	engine, stop, err := layer.Around(shared, layer.AroundOptions{Guard: layer.GuardOptions{
+	engine, stop, err := layer.ForNetwork(shared, layer.NetworkOptions{Guard: layer.GuardOptions{
 		OnFailure: layer.Local, Peers: replicas, Rules: map[string]layer.Policy{"orders": layer.Deny},
 	}})
 	if err != nil {

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// mostNames bounds what a user of the root package may have to learn. Before it grows, something else can go.
-const mostNames = 195
+// mostNames bounds what a user of the root package may have to learn, with the 8 names of quotas by the calendar. Before it
+// grows, something else can go.
+const mostNames = 201
 
 func TestTheRootHasFewNames(t *testing.T) {
 	found, err := namesIn("../..")

@@ -86,7 +86,7 @@ func TestASettlementDuringAnOutageIsMadeAtTheEngine(t *testing.T) {
 				return weir.Answer{}, errors.New("connection refused")
 			}
 			return memory.Do(ctx, call)
-		}, memory.Check), layer.GuardOptions{Logger: slog.New(slog.DiscardHandler), Rules: map[string]layer.Policy{SettledRule: layer.Local}})
+		}, memory.Check), layer.GuardOptions{Logger: slog.New(slog.DiscardHandler), Peers: 1, Rules: map[string]layer.Policy{SettledRule: layer.Local}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -109,9 +109,9 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 	chosen := &chosenEngine{patience: cli.RedisPatience}
 	guard.Logger, guard.OnChange = log, chosen.health.changed
 	if o.layers.Given() {
-		guard.Rules[api.SettledRule] = layer.Local
+		guard.Rules[api.SettledRule], guard.Peers = layer.Local, max(guard.Peers, 1)
 	}
-	engine, end, err := layer.Around(o.counted(server), layer.AroundOptions{Guard: guard, Lease: o.lease})
+	engine, end, err := layer.ForNetwork(o.counted(server), layer.NetworkOptions{Guard: guard, Lease: o.lease})
 	if err != nil {
 		server.Close()
 		return nil, err

@@ -84,7 +84,7 @@ func layered(below server, guard layer.GuardOptions, lost context.CancelCauseFun
 	if denies {
 		guard.Deadline = max(guard.Deadline, denyDeadline)
 	}
-	engine, stop, err := layer.Around(below, layer.AroundOptions{Guard: guard})
+	engine, stop, err := layer.ForNetwork(below, layer.NetworkOptions{Guard: guard})
 	if err != nil {
 		return nil, nil, err
 	}

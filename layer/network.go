@@ -2,19 +2,19 @@ package layer
 
 import "github.com/weirflow/weir"
 
-// AroundOptions choose what Around puts around an engine.
-type AroundOptions struct {
+// NetworkOptions choose what ForNetwork puts around an engine.
+type NetworkOptions struct {
 	Guard GuardOptions
 	Lease bool // with a Lease
 }
 
-// Around puts the usual layers around an engine on a network: a Guard, a Lease if that is chosen, and a DenyUntil. Calling
+// ForNetwork puts the usual layers around an engine on a network: a Guard, a Lease if that is chosen, and a DenyUntil. Calling
 // end before the engine is closed ends their work. A program that never closes the engine need not call it: the layers have
 // goroutines only while they owe the engine something.
 //
 // A weir.Memory needs no layers, and an engine that has a Guard has them, so they stay as they are. With options for the
-// Guard that is there already, Around returns an error, because they would have no effect.
-func Around(e weir.Engine, options AroundOptions) (layered weir.Engine, end func(), err error) {
+// Guard that is there already, ForNetwork returns an error, because they would have no effect.
+func ForNetwork(e weir.Engine, options NetworkOptions) (layered weir.Engine, end func(), err error) {
 	if err := options.Guard.check(); err != nil {
 		return nil, nil, err
 	}

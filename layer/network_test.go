@@ -9,7 +9,7 @@ import (
 )
 
 func TestAroundPutsTheUsualLayersAroundAnEngineOnANetwork(t *testing.T) {
-	e, end, err := layer.Around(newRemote(), layer.AroundOptions{Lease: true})
+	e, end, err := layer.ForNetwork(newRemote(), layer.NetworkOptions{Lease: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,11 +29,11 @@ func TestAroundLeavesAnEngineThatNeedsNoLayers(t *testing.T) {
 	}
 	defer guard.Close()
 	for name, e := range map[string]weir.Engine{"in memory": weir.NewMemory(weir.MemoryOptions{}), "with a guard": guard} {
-		if got, _, err := layer.Around(e, layer.AroundOptions{}); got != e || err != nil {
+		if got, _, err := layer.ForNetwork(e, layer.NetworkOptions{}); got != e || err != nil {
 			t.Errorf("an engine %s: got another one, %v", name, err)
 		}
 	}
-	_, _, err = layer.Around(guard, layer.AroundOptions{Guard: layer.GuardOptions{OnFailure: layer.Allow}})
+	_, _, err = layer.ForNetwork(guard, layer.NetworkOptions{Guard: layer.GuardOptions{OnFailure: layer.Allow}})
 	if _, ok := errors.AsType[*weir.OptionError](err); !ok {
 		t.Errorf("options beside a guard: got %v, want an error that they have no effect", err)
 	}
