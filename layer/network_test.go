@@ -2,6 +2,7 @@ package layer_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/weirflow/weir"
@@ -37,4 +38,20 @@ func TestAroundLeavesAnEngineThatNeedsNoLayers(t *testing.T) {
 	if _, ok := errors.AsType[*weir.OptionError](err); !ok {
 		t.Errorf("options beside a guard: got %v, want an error that they have no effect", err)
 	}
+}
+
+// Local admits a part of each limit, so a number of processes that nobody has given is asked for, and not taken to be 1.
+func TestLocalAsksForTheNumberOfProcesses(t *testing.T) {
+	for _, options := range []layer.GuardOptions{
+		{OnFailure: layer.Local},
+		{Rules: map[string]layer.Policy{"login": layer.Local}},
+	} {
+		if _, err := layer.Guard(newRemote(), options); err == nil || !strings.Contains(err.Error(), "peers are missing") {
+			t.Errorf("%+v: got %v, want an error that asks for Peers", options, err)
+		}
+		options.Peers = 1
+		guarded(t, newRemote(), options)
+	}
+	guarded(t, newRemote(), layer.GuardOptions{OnFailure: layer.Local, PeersNow: func() int { return 1 }})
+	guarded(t, newRemote(), layer.GuardOptions{OnFailure: layer.Allow})
 }
