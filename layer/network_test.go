@@ -9,7 +9,7 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
-func TestAroundPutsTheUsualLayersAroundAnEngineOnANetwork(t *testing.T) {
+func TestForNetworkPutsTheUsualLayersAroundAnEngineOnANetwork(t *testing.T) {
 	e, end, err := layer.ForNetwork(newRemote(), layer.NetworkOptions{Lease: true})
 	if err != nil {
 		t.Fatal(err)
