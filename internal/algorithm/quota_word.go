@@ -42,18 +42,17 @@ func (q *Quota) decideWord(word uint64, base, now, n int64, a *Answer) (next uin
 	if uint64(n) > uint64(q.limit) || now < base {
 		return 0, false, false
 	}
-	w, count := q.window(now), int64(0)
-	first, stored := base/nanoSecond, int64(word>>quotaBits)-1
-	switch {
-	case word != 0 && first+stored >= w.next: // time has run back
-		return 0, false, false
-	case word != 0 && first+stored >= w.first:
+	w, count, stored := q.window(now), int64(0), int64(word>>quotaBits)-1
+	if last := base + stored*nanoSecond; word != 0 && last >= w.start {
+		if last >= w.end { // time has run back
+			return 0, false, false
+		}
 		count = int64(word & quotaMask)
 	}
 	next, ok = word, true
 	if allowed = n == 0 || count+n <= q.limit; allowed && n > 0 {
 		count += n
-		next, ok = quotaWord(max(stored, (now-base)/nanoSecond), count)
+		next, ok = quotaWord(max(stored, int64(uint64(now-base)/nanoSecond)), count)
 	}
 	if a == nil {
 		return next, allowed, ok
