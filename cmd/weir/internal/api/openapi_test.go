@@ -73,7 +73,7 @@ func TestOpenAPIReferencesLeadSomewhere(t *testing.T) {
 }
 
 func TestOpenAPIHasEveryFieldOfTheAnswers(t *testing.T) {
-	d, f := describe(t), newFixture(t, usual, "slots=concurrency 20 lease 30s")
+	d, f := describe(t), newFixture(t, usual, "slots=concurrency 20 lease 30s and quota 1000/day")
 	answers := map[string]string{
 		"Answer":  post(f, "/v1/reserve", `{"rule":"slots","key":"a","cost":20}`).Body.String(),
 		"Problem": post(f, "/v1/take", `{}`).Body.String(),
@@ -115,7 +115,7 @@ func TestOpenAPIHasEveryFieldOfTheAnswers(t *testing.T) {
 		}
 	}
 	for schema := range answers {
-		sometimes := map[string]int{"Answer": 4, "Problem": 1, "Stats": 9} // optional fields: refused_by, cause, lease and token; field, those of the memory engine
+		sometimes := map[string]int{"Answer": 5, "Problem": 1, "Stats": 9} // optional fields: refused_by, cause, lease, token and reset_at; field, those of the memory engine
 		got, want := len(d.Components.Schemas[schema].Required), len(d.Components.Schemas[schema].Properties)-sometimes[schema]
 		if got != want {
 			t.Errorf("%s: %d fields are required, but %d are always there", schema, got, want)

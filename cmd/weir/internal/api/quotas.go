@@ -43,6 +43,14 @@ func (s quotas) resetOf(d weir.Decision, requests []weir.Request) (end time.Time
 	return end, ok
 }
 
+// ResetAt returns when the window of a quota ends that has decided, as a time of its zone. ok is false without a quota.
+func (a *API) ResetAt(d weir.Decision, requests []weir.Request) (end time.Time, ok bool) {
+	if s := a.force.Load().quotas; len(s) > 0 {
+		return s.resetOf(d, requests)
+	}
+	return end, false
+}
+
 // appendReset adds to an answer when the window of a quota ends.
 func (s quotas) appendReset(answer []byte, d weir.Decision, requests []weir.Request) []byte {
 	if len(s) == 0 {

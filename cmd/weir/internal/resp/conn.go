@@ -208,7 +208,20 @@ func (c *conn) answer(call *weir.Call, f format, r *weir.Result) {
 	if c.server.Asked != nil && call.Op == weir.OpTake {
 		c.server.Asked(call.Requests, r.Decision.Allowed)
 	}
-	c.out = appendDecision(c.out, f, r.Decision)
+	c.appendDecision(f, r.Decision, call.Requests)
+}
+
+// appendDecision writes a decision. Of a quota, that of a WEIR command also says when its window ends.
+func (c *conn) appendDecision(f format, d weir.Decision, requests []weir.Request) {
+	at := len(c.out)
+	c.out = appendDecision(c.out, f, d)
+	if f != asDecision || c.server.ResetAt == nil {
+		return
+	}
+	if end, ok := c.server.ResetAt(d, requests); ok {
+		c.out[at+1]++ // the number of elements, a digit
+		c.out = appendBulk(c.out, end.Format(time.RFC3339))
+	}
 }
 
 // failure describes an error of the engine. UNAVAILABLE admits nothing.

@@ -36,6 +36,8 @@ type Options struct {
 	// Reserve and Settle serve WEIR.RESERVE and WEIR.SETTLE, like those of package api.
 	Reserve func(client context.Context, patience time.Duration, requests []weir.Request) (d weir.Decision, token string, err error)
 	Settle  func(ctx context.Context, token string, may func(rule string) error, costs ...int64) error
+	// ResetAt returns when the window of the quota ends that has decided. ok is false without one. It may be nil.
+	ResetAt func(d weir.Decision, requests []weir.Request) (end time.Time, ok bool)
 	// Failed, if not nil, learns of each error of the engine.
 	Failed func(error)
 	// Door says who a client is.

@@ -80,7 +80,7 @@ func (c *conn) wait(args [][]byte) error {
 	return c.patiently(args, func(ctx context.Context, patience time.Duration, requests []weir.Request) error {
 		d, err := c.server.Wait(ctx, patience, requests)
 		if err == nil {
-			c.out = appendDecision(c.out, asDecision, d)
+			c.appendDecision(asDecision, d, requests)
 		}
 		return err
 	})
@@ -92,7 +92,8 @@ func (c *conn) reserve(args [][]byte) error {
 	return c.patiently(args, func(ctx context.Context, patience time.Duration, requests []weir.Request) error {
 		d, token, err := c.server.Reserve(ctx, patience, requests)
 		if err == nil {
-			c.out = appendDecision(appendBulk(appendHead(c.out, '*', 2), token), asDecision, d)
+			c.out = appendBulk(appendHead(c.out, '*', 2), token)
+			c.appendDecision(asDecision, d, requests)
 		}
 		return err
 	})

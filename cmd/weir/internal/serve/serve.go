@@ -264,7 +264,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	defer endTraces()
 	s.traffic = traced
 	redis := resp.Options{
-		Engine: d.engine.Engine, Rule: s.api.Rule, Unnamed: s.api.Unnamed, Patience: d.engine.patience, Asked: d.recorded, Wait: s.api.Wait, Reserve: s.api.Reserve, Settle: s.api.Settle, Failed: s.api.Failed, Clients: d.most, Log: d.log,
+		Engine: d.engine.Engine, Rule: s.api.Rule, Unnamed: s.api.Unnamed, Patience: d.engine.patience, Asked: d.recorded, Wait: s.api.Wait, Reserve: s.api.Reserve, Settle: s.api.Settle, ResetAt: s.api.ResetAt, Failed: s.api.Failed, Clients: d.most, Log: d.log,
 	}
 	o.ports.changes = admin.New(o.admin(s.api, d.engine, d.changed, d.drain, d.log))
 	var err error
