@@ -91,8 +91,6 @@ var exceptions = []struct{ pkg, imported, why string }{
 	{"httplimit", "internal/duration", "errors of its Transport name durations"},
 	{"cmd/weir/internal/ctl", "cmd/weir/internal/serve", "where the admin socket is"},
 	{"cmd/weir/internal/inspect", "cmd/weir/internal/ctl", "a running daemon explains, too"},
-	{"cmd/weir/internal/metrics", "cmd/weir/internal/api", "waiting callers and readiness are shown"},
-	{"cmd/weir/internal/resp", "cmd/weir/internal/api", "it decides as HTTP does"},
 	{"front", "net/netip", "addresses are keys"},
 	{"redislimit", "os", "a URL names where a password or certificate is"},
 	{"sqllimit", "reflect", "drivers keep the SQLSTATE in a field of their own types"},

@@ -47,6 +47,27 @@ func appendDecision(b []byte, d weir.Decision, lease time.Duration, token string
 	return append(b, "}\n"...)
 }
 
+// tell adds the answer to some requests: the decision, the text of the rule that refuses, and the end of a quota's window.
+func (c *call) tell(d weir.Decision, lease time.Duration, token string, asked []weir.Request) {
+	c.answer = appendDecision(c.answer, d, lease, token)
+	text := ""
+	if !d.Allowed {
+		text = c.force.Message(d.Rule)
+	}
+	end, quota := c.force.QuotaEnd(d, asked)
+	if text == "" && !quota {
+		return
+	}
+	c.answer = c.answer[:len(c.answer)-len("}\n")]
+	if text != "" {
+		c.answer = appendText(append(c.answer, `,"message":`...), text)
+	}
+	if quota {
+		c.answer = append(end.AppendFormat(append(c.answer, `,"reset_at":"`...), time.RFC3339), '"')
+	}
+	c.answer = append(c.answer, "}\n"...)
+}
+
 // appendSeconds writes a duration of at least 0 in seconds, with exactly as many decimals as it needs. It writes
 // Never as null.
 func appendSeconds(b []byte, d time.Duration) []byte {
@@ -124,13 +145,4 @@ func appendProblem(b []byte, p *problem) []byte {
 		b = appendText(b, p.field)
 	}
 	return append(b, "}\n"...)
-}
-
-// quote quotes a text of the client and truncates it.
-func quote(s string) string {
-	const most = 64
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "…"
-	}
-	return strconv.Quote(s)
 }

@@ -5,97 +5,77 @@
 package api
 
 import (
-	"context"
-	"crypto/rand"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
+	"sync/atomic"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
-	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
 // Options configure an API.
 type Options struct {
-	Engine weir.Engine
-	Rules  []*weir.Rule  // as Use has them
-	Config *rules.Config // as Use has it
-	Log    *slog.Logger  // receives the errors of the engine
+	Desk *desk.Desk
+	Log  *slog.Logger
 	// Serves reports whether the API answers requests with such a Host. Default: it answers all.
 	Serves func(*http.Request) bool
-	// Keys are the busiest and most refused keys of Engine, for /v1/stats. Default: none.
-	Keys *top.Keys
-	// EngineFails returns why the engine does not decide, or "". Default: it always decides.
-	EngineFails func() string
-	// Asked, if not nil, learns of each take, check, wait and reserve that was decided. It must not keep the requests or block.
-	Asked func(requests []weir.Request, allowed bool)
-	// Judged, if not nil, learns of each take and check that rules in files decided without the engine, and the reason.
-	Judged func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
-	// Compared, if not nil, learns of each decision of a shadow or candidate, with that in force. The name is that of its limit.
-	Compared func(name string, inForce, beside weir.Decision, err error)
-	// Patience bounds the time that the engine may take to decide. Default: the client's request bounds it.
-	Patience time.Duration
 	// Who returns who sent a request. Default: everyone may do everything.
 	Who func(*http.Request) *door.Identity
-	// Dynamic reports whether a request may name the limit of a rule. Default: none may.
-	Dynamic func(r *http.Request, rule string) bool
-	// Secret returns what seals the tokens of reservations: the same in all daemons that honour them. Default: a random one.
-	Secret func(context.Context) ([]byte, error)
+	// Keys are the busiest and most refused keys of the engine, for /v1/stats. Default: none.
+	Keys *top.Keys
+	// Dynamic lets callers with that scope name the limit of a rule.
+	Dynamic bool
 	// Check configures /v1/check.
 	Check CheckOptions
-	// Wait bounds waiting callers.
-	Wait WaitOptions
 	// Also has the handlers of further paths.
 	Also map[string]http.Handler
+}
+
+// API is an http.Handler. It is ready as soon as New returns it.
+type API struct {
+	Options
+	desk    *desk.Desk
+	checks  combinations
+	phase   atomic.Int32
+	bodies  bodyBudget
+	origin  *http.CrossOriginProtection
+	reloads reloads
+	noRoom  desk.RareLog
+	misled  desk.RareLog
 }
 
 var _ http.Handler = (*API)(nil)
 
 // New returns the handler of all routes.
 func New(o Options) *API {
-	a := &API{
-		engine:      o.Engine,
-		log:         o.Log,
-		serves:      o.Serves,
-		patience:    o.Patience,
-		engineFails: o.EngineFails,
-		keys:        o.Keys,
-		asked:       o.Asked,
-		judges:      o.Judged,
-		compared:    o.Compared,
-		who:         o.Who,
-		secret:      o.Secret,
-		dynamic:     o.Dynamic,
-		also:        o.Also,
-		origin:      http.NewCrossOriginProtection(),
+	if o.Keys == nil {
+		o.Keys = top.New()
 	}
-	if a.keys == nil {
-		a.keys = top.New()
+	if o.Who == nil {
+		everyone := door.Anyone("everyone", door.All)
+		o.Who = func(*http.Request) *door.Identity { return everyone }
 	}
-	if a.secret == nil {
-		own := []byte(rand.Text())
-		a.secret = func(context.Context) ([]byte, error) { return own, nil }
+	if o.Check.Status == 0 {
+		o.Check.Status = http.StatusTooManyRequests
 	}
-	a.checks = newChecks(o.Check)
-	a.waits = newWaits(o.Engine, o.Wait, a.resolve)
-	a.Use(o.Rules, o.Config)
-	return a
+	return &API{Options: o, desk: o.Desk, origin: http.NewCrossOriginProtection()}
 }
 
 // Serves reports whether a path is one of the API.
 func (a *API) Serves(path string) bool {
 	_, ok := routes[path]
-	return ok || a.also[path] != nil
+	return ok || a.Also[path] != nil
 }
 
 // route is one path.
 type route struct {
 	methods []string
-	serve   func(*API, http.ResponseWriter, *http.Request)
+	scope   door.Scope // that callers need for each rule of the request; 0 if the path needs none, or sees to it
+	serve   func(*API, http.ResponseWriter, *http.Request, asker)
 }
 
 // The methods of routes.
@@ -105,26 +85,31 @@ var (
 	getOrPost = []string{http.MethodGet, http.MethodPost}
 )
 
+const (
+	takePath = "/v1/take"
+	peekPath = "/v1/peek" // the only path that never counts a cost
+)
+
 var routes = map[string]route{
-	takePath:        {posts, decideWith(weir.Engine.Take)},
-	peekPath:        {posts, decideWith(weir.Engine.Peek)},
-	"/v1/record":    {posts, decideWith(weir.Engine.Record)},
-	"/v1/return":    {posts, decideWith(weir.Engine.Return)},
-	"/v1/reset":     {posts, (*API).reset},
-	"/v1/wait":      {posts, (*API).wait},
-	"/v1/reserve":   {posts, (*API).reserve},
-	"/v1/settle":    {posts, (*API).settle},
-	"/v1/renew":     {posts, (*API).renew},
-	"/v1/check":     {getOrPost, (*API).check},
-	"/openapi.json": {reads, (*API).openAPI},
-	"/v1/stats":     {reads, (*API).stats},
-	"/healthz":      {reads, (*API).alive},
-	"/readyz":       {reads, (*API).readiness},
+	takePath:        {posts, door.Take, decideBy(weir.OpTake)},
+	peekPath:        {posts, door.Take, decideBy(weir.OpPeek)},
+	"/v1/record":    {posts, door.Take, decideBy(weir.OpRecord)},
+	"/v1/return":    {posts, door.Refund, decideBy(weir.OpReturn)},
+	"/v1/reset":     {posts, door.Admin, (*API).reset},
+	"/v1/wait":      {posts, door.Take, (*API).wait},
+	"/v1/reserve":   {posts, door.Take, (*API).reserve},
+	"/v1/settle":    {posts, door.Take, (*API).settle},
+	"/v1/renew":     {posts, door.Take, (*API).renew},
+	"/v1/check":     {getOrPost, door.Take, (*API).check},
+	"/openapi.json": {reads, 0, (*API).openAPI},
+	"/v1/stats":     {reads, door.Metrics, (*API).stats},
+	"/healthz":      {reads, 0, (*API).alive},
+	"/readyz":       {reads, 0, (*API).readiness},
 }
 
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if a.serves != nil && !a.serves(r) {
+	if a.Options.Serves != nil && !a.Options.Serves(r) {
 		a.refuseHost(w, r)
 		return
 	}
@@ -134,8 +119,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a.sayClose(w.Header())
 	found, ok := routes[r.URL.Path]
-	if also := a.also[r.URL.Path]; also != nil {
-		found, ok = route{getOrPost, func(_ *API, w http.ResponseWriter, r *http.Request) { also.ServeHTTP(w, r) }}, true
+	if also := a.Also[r.URL.Path]; also != nil {
+		found, ok = route{getOrPost, 0, func(_ *API, w http.ResponseWriter, r *http.Request, _ asker) { also.ServeHTTP(w, r) }}, true
 	}
 	if !ok {
 		writeProblem(w, &problem{status: http.StatusNotFound, detail: "the path does not exist; GET /openapi.json lists the paths"})
@@ -153,17 +138,37 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, &problem{status: http.StatusForbidden, detail: "requests from pages of another origin are refused"})
 		return
 	}
-	if p := a.admit(r); p != nil {
-		writeProblem(w, p)
-		return
+	var who asker
+	if found.scope != 0 {
+		if who = (asker{a.Who(r), found.scope}); !who.Some(found.scope) { // before the body is read
+			writeProblem(w, denied(who.Deny(found.scope, "")))
+			return
+		}
 	}
-	found.serve(a, w, r)
+	found.serve(a, w, r, who)
 }
 
 // refuseHost answers a request for another Host: from a web page whose name resolves to this machine, or from a
 // gateway without a --host.
 func (a *API) refuseHost(w http.ResponseWriter, r *http.Request) {
-	host := quote(r.Host)
-	a.misled.warn(a.log, "refused a request for an unknown Host; --host NAME adds one", "host", host)
+	host := desk.Quote(r.Host)
+	a.misled.Warn(a.Log, "refused a request for an unknown Host; --host NAME adds one", "host", host)
 	writeProblem(w, &problem{status: http.StatusMisdirectedRequest, field: "Host", detail: "Host " + host + " is unknown; weir serve --host NAME adds one"})
+}
+
+// denied is the problem of a caller that lacks a scope.
+func denied(d door.Denied) *problem { return &problem{status: d.Status, detail: d.Detail} }
+
+// asker is who sent a request, and the scope that its path needs for each rule.
+type asker struct {
+	*door.Identity
+	needs door.Scope
+}
+
+// mayAsk returns a problem if the caller may not ask for the rules of the requests.
+func (c asker) mayAsk(requests []weir.Request) *problem {
+	if d := desk.May(c.Identity, c.needs, requests); d != nil {
+		return denied(*d)
+	}
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
 	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
@@ -38,21 +39,29 @@ func newFixture(t *testing.T, rules ...string) *fixture {
 		t.Fatal(err)
 	}
 	f.API = newAPI(t, observed, rules...)
-	f.API.keys = keys
+	f.API.Keys = keys
 	return f
 }
 
 func newAPI(t *testing.T, engine weir.Engine, rules ...string) *API {
 	t.Helper()
-	var parsed []*weir.Rule
+	return newAPIWith(t, desk.Options{Engine: layertest.Around(engine)}, rules...)
+}
+
+// newAPIWith returns an API of a desk.
+func newAPIWith(t testing.TB, o desk.Options, rules ...string) *API {
+	t.Helper()
 	for _, text := range rules {
 		rule, err := weir.ParseRule(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		parsed = append(parsed, rule)
+		o.Rules = append(o.Rules, rule)
 	}
-	return New(Options{Engine: layertest.Around(engine), Rules: parsed, Log: slog.New(slog.DiscardHandler)})
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return New(Options{Desk: desk.New(o), Log: o.Log})
 }
 
 const usual = "default=token bucket 10/s burst 20"
@@ -174,8 +183,7 @@ func hung() weir.Engine {
 
 func TestEngineThatHangsIsWaitedForNoLongerThanPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newAPI(t, hung(), usual)
-		api.patience = 2 * time.Second
+		api := newAPIWith(t, desk.Options{Engine: layertest.Around(hung()), Patience: 2 * time.Second}, usual)
 		for _, verb := range []string{"take", "peek", "record", "reset"} {
 			start := time.Now()
 			w := post(api, "/v1/"+verb, `{"key":"alice"}`)
@@ -197,9 +205,8 @@ func TestEngineThatHangsIsWaitedForNoLongerThanPatience(t *testing.T) {
 // An engine without a guard fails every request.
 func TestAFailingEngineIsLoggedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newAPI(t, undecided(nil), usual)
 		var log strings.Builder
-		api.log = slog.New(slog.NewTextHandler(&log, nil))
+		api := newAPIWith(t, desk.Options{Engine: layertest.Around(undecided(nil)), Log: slog.New(slog.NewTextHandler(&log, nil))}, usual)
 		for range 2500 {
 			post(api, "/v1/take", `{"key":"alice"}`)
 			time.Sleep(time.Millisecond)
@@ -211,9 +218,8 @@ func TestAFailingEngineIsLoggedOnceASecond(t *testing.T) {
 }
 
 func TestEngineThatCannotDecideIs503AndAdmitsNothing(t *testing.T) {
-	api := newAPI(t, undecided(nil), usual)
 	var log strings.Builder
-	api.log = slog.New(slog.NewTextHandler(&log, nil))
+	api := newAPIWith(t, desk.Options{Engine: layertest.Around(undecided(nil)), Log: slog.New(slog.NewTextHandler(&log, nil))}, usual)
 	for _, path := range []string{"/v1/take", "/v1/reset"} {
 		w := post(api, path, `{"key":"alice"}`)
 		checkCounted(t, path, w, fault{status: 503, detail: "the engine could not decide, and admitted nothing; ask again, though it may have counted this request"}, "unknown")

@@ -2,13 +2,13 @@ package api
 
 import (
 	"errors"
-	"log/slog"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -30,9 +30,14 @@ const usualFile = `rules:
 `
 
 func newConfigured(t *testing.T, text string) *API {
-	config := configured(t, text)
-	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return 0 }})
-	return New(Options{Engine: engine, Rules: config.Named(), Config: config, Log: slog.New(slog.DiscardHandler)})
+	return newConfiguredWith(t, text, desk.Options{})
+}
+
+// newConfiguredWith returns an API of a desk with the rules of a file, and a clock that stands still.
+func newConfiguredWith(t *testing.T, text string, o desk.Options) *API {
+	o.Config = configured(t, text)
+	o.Rules, o.Engine = o.Config.Named(), weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return 0 }})
+	return newAPIWith(t, o)
 }
 
 func TestRulesInFilesDecideByAttributes(t *testing.T) {
@@ -67,24 +72,24 @@ func TestRulesInFilesDecideByAttributes(t *testing.T) {
 }
 
 func TestShadowsAndCandidatesDecideAndChangeNoAnswer(t *testing.T) {
-	a := newConfigured(t, `rules:
+	synctest.Test(t, func(t *testing.T) {
+		a := newConfigured(t, `rules:
   - {name: real, match: any, limit: 100/h, candidate: 1/h}
   - {name: tried, match: any, limit: 1/h, shadow: true}
 `)
-	for i := range 3 {
-		if got := post(a, "/v1/take", `{"attributes":{}}`).Body.String(); !strings.HasPrefix(got, `{"allowed":true,"rule":"real",`) {
-			t.Errorf("take %d: got %s", i+1, got)
+		for i := range 3 {
+			if got := post(a, "/v1/take", `{"attributes":{}}`).Body.String(); !strings.HasPrefix(got, `{"allowed":true,"rule":"real",`) {
+				t.Errorf("take %d: got %s", i+1, got)
+			}
 		}
-		for a.beside.Load() > 0 {
-			runtime.Gosched()
+		synctest.Wait()
+		stats := get(a, "/v1/stats").Body.String()
+		for _, want := range []string{`"rule":"tried~shadow","decisions":3,"refusals":2`, `"rule":"real~candidate","decisions":3,"refusals":2`} {
+			if !strings.Contains(stats, want) {
+				t.Errorf("the statistics lack %s: %s", want, stats)
+			}
 		}
-	}
-	stats := get(a, "/v1/stats").Body.String()
-	for _, want := range []string{`"rule":"tried~shadow","decisions":3,"refusals":2`, `"rule":"real~candidate","decisions":3,"refusals":2`} {
-		if !strings.Contains(stats, want) {
-			t.Errorf("the statistics lack %s: %s", want, stats)
-		}
-	}
+	})
 }
 
 // Rules replaced under load keep the units that keys have used, and a request finds the rules before or after.
@@ -105,11 +110,11 @@ func TestReplacedRulesKeepWhatKeysHaveUsed(t *testing.T) {
 	}
 	for i := range 200 {
 		config := []*rules.Config{larger, smaller}[i%2]
-		a.Use(config.Named(), config)
+		a.desk.Use(config.Named(), config)
 	}
 	callers.Wait()
 	post(a, "/v1/take", `{"rule":"login","key":"k","cost":2}`)
-	a.Use(larger.Named(), larger)
+	a.desk.Use(larger.Named(), larger)
 	if got := post(a, "/v1/peek", `{"rule":"login","key":"k"}`).Body.String(); !strings.Contains(got, `"limit":20,"remaining":18,`) {
 		t.Errorf("under the larger limit: got %s, want 18 remaining", got)
 	}

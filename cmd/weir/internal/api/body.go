@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 )
 
 // The bounds on the memory of bodies. The largest body holds MaxRequests requests with keys of MaxKey bytes in plain
@@ -22,7 +23,7 @@ const (
 )
 
 // read decodes the body into the call, or returns what is wrong with it.
-func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, f form) *problem {
+func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, who asker, f form) *problem {
 	defer a.bodies.release(c)
 	if p := a.receive(c, w, r); p != nil {
 		return p
@@ -31,16 +32,17 @@ func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, f form) *pro
 	if p != nil {
 		return p
 	}
-	c.force = a.force.Load()
-	f.key, f.limitOf = key, a.limitsOf(r, c.force)
+	c.force = a.desk.InForce()
+	if f.key = key; a.Dynamic {
+		f.namesLimits = who.Identity
+	}
 	if p := c.decode(c.force, f); p != nil {
 		return p
 	}
 	if c.stray != "" {
-		a.misled.warn(a.log, "a request has an attribute that decides nothing, because no rules file knows the name", "attribute", quote(c.stray))
+		a.misled.Warn(a.Log, "a request has an attribute that decides nothing, because no rules file knows the name", "attribute", desk.Quote(c.stray))
 	}
-	a.mayTry(r, &c.outcome)
-	return a.mayAsk(r, c.requests)
+	return who.mayAsk(c.requests)
 }
 
 // receive reads the body into the call. The caller returns its memory to the budget, also after a problem.
@@ -106,7 +108,7 @@ func checkHeader(h http.Header) *problem {
 func unsupported(header, got, want string) *problem {
 	return &problem{
 		status: http.StatusUnsupportedMediaType, field: header,
-		detail: fmt.Sprintf("%s is %s, want %s", header, quote(got), want),
+		detail: fmt.Sprintf("%s is %s, want %s", header, desk.Quote(got), want),
 	}
 }
 

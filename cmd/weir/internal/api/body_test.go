@@ -119,7 +119,7 @@ func TestBodyOfAClientThatLeftIsNotDecided(t *testing.T) {
 		if got := post(f, "/v1/peek", `{"key":"a"}`).Body.String(); !strings.Contains(got, `"remaining":20,`) {
 			t.Errorf("what a client asked who left was counted: %s", got)
 		}
-		memory, _ := weir.Find[*weir.Memory](f.engine)
+		memory, _ := weir.Find[*weir.Memory](f.desk.Engine())
 		if got := memory.Stats().Rules; len(got) != 0 && got[0].Decisions != 0 {
 			t.Errorf("it is a decision in the statistics: %+v", got)
 		}

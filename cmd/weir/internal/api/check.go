@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/httplimit"
@@ -28,11 +29,6 @@ type CheckOptions struct {
 	Status int
 }
 
-// checks answer /v1/check with a middleware for each rule.
-type checks struct {
-	CheckOptions
-}
-
 // checkedRules answer for rules that decide together, unless one of them is unfit for checks.
 type checkedRules struct {
 	handler http.Handler
@@ -47,24 +43,18 @@ type checked struct {
 	cost     int64
 	requests []weir.Request
 	outcome  *rules.Outcome // by attributes; nil otherwise
-	force    *inForce
+	force    *desk.InForce
+	who      asker
 }
 
 type checkedKey struct{}
 
 func checkedOf(ctx context.Context) *checked { return ctx.Value(checkedKey{}).(*checked) }
 
-func newChecks(o CheckOptions) *checks {
-	if o.Status == 0 {
-		o.Status = http.StatusTooManyRequests
-	}
-	return &checks{o}
-}
-
 // newChecked returns what answers for rules, in the order of the requests.
 func (a *API) newChecked(rules ...*weir.Rule) checkedRules {
 	o := httplimit.Options{
-		Engine:  a.engine,
+		Engine:  a.desk.Engine(),
 		Refuse:  a.refuseCheck,
 		Observe: a.observeCheck,
 		Logger:  slog.New(slog.DiscardHandler), // this package logs failures of the engine
@@ -98,7 +88,7 @@ func (a *API) refuseCheck(w http.ResponseWriter, r *http.Request, f httplimit.Re
 		a.fail(w, r, f.Err)
 		return
 	}
-	f.Status, f.Message = a.checks.Status, checkedOf(r.Context()).force.message(f.Rule)
+	f.Status, f.Message = a.Check.Status, checkedOf(r.Context()).force.Message(f.Rule)
 	f.Write(w, r)
 }
 
@@ -108,25 +98,24 @@ func (a *API) observeCheck(ctx context.Context, o layer.Observation) {
 		return
 	}
 	c := checkedOf(ctx)
-	if a.asked != nil {
-		a.asked(c.requests, o.Decision.Allowed)
-	}
+	var beside []weir.Request
 	if c.outcome != nil {
-		a.tryBeside(c.outcome, o.Decision)
+		beside = c.outcome.Beside
 	}
+	a.desk.Took(c.who.Identity, c.requests, beside, o.Decision)
 }
 
 // check answers by status whether a request may go ahead.
-func (a *API) check(w http.ResponseWriter, r *http.Request) {
-	force := a.force.Load()
+func (a *API) check(w http.ResponseWriter, r *http.Request, who asker) {
+	force := a.desk.InForce()
 	var p *problem
 	switch {
-	case a.checks.Gateways != nil && !a.checks.Gateways.Trusts(r):
+	case a.Check.Gateways != nil && !a.Check.Gateways.Trusts(r):
 		p = badField("peer", fmt.Sprintf("%s is no gateway of this daemon; weir serve --check-trust ADDRESS names one", r.RemoteAddr))
-	case a.checks.byAttributes(force):
-		p = a.checkAttributes(force, w, r)
+	case a.Check.byAttributes(force):
+		p = a.checkAttributes(force, w, r, who)
 	default:
-		p = a.checkNamed(force, w, r)
+		p = a.checkNamed(force, w, r, who)
 	}
 	if p != nil {
 		writeProblem(w, p)
@@ -134,33 +123,33 @@ func (a *API) check(w http.ResponseWriter, r *http.Request) {
 }
 
 // checkNamed decides by the rule and the key that the check names.
-func (a *API) checkNamed(force *inForce, w http.ResponseWriter, r *http.Request) *problem {
-	if a.checks.Key == "" && a.fromPage(r) {
-		a.misled.warn(a.log, "refused a check with the header fields of a web page; a gateway must leave out those of its clients, or use --check-key", "origin", quote(r.Header.Get("Origin")))
+func (a *API) checkNamed(force *desk.InForce, w http.ResponseWriter, r *http.Request, who asker) *problem {
+	if a.Check.Key == "" && a.fromPage(r) {
+		a.misled.Warn(a.Log, "refused a check with the header fields of a web page; a gateway must leave out those of its clients, or use --check-key", "origin", desk.Quote(r.Header.Get("Origin")))
 		return badField("Origin", "or Sec-Fetch-Site is that of a web page elsewhere; a gateway must leave out the header fields of its clients, or name the key in one: weir serve --check-key")
 	}
-	asked, p := a.checks.read(r)
+	asked, p := a.Check.read(r)
 	if p != nil {
 		return p
 	}
-	rule, known := force.rules[asked.rule]
-	if !known {
-		return badField(fieldRule, "is "+quote(asked.rule)+", and "+force.unnamed(asked.rule))
+	rule := force.Rule([]byte(asked.rule))
+	if rule == nil {
+		return badField(fieldRule, "is "+desk.Quote(asked.rule)+", and "+force.Unnamed(asked.rule))
 	}
 	asked.requests = []weir.Request{rule.For(asked.key, asked.cost)}
-	return a.answerCheck(force, asked, w, r)
+	asked.force, asked.who = force, who
+	return a.answerCheck(asked, w, r)
 }
 
 // answerCheck decides on the requests of a check.
-func (a *API) answerCheck(force *inForce, asked *checked, w http.ResponseWriter, r *http.Request) *problem {
-	if p := a.mayAsk(r, asked.requests); p != nil {
+func (a *API) answerCheck(asked *checked, w http.ResponseWriter, r *http.Request) *problem {
+	if p := asked.who.mayAsk(asked.requests); p != nil {
 		return p
 	}
-	by := force.checks.of(a, asked.requests)
+	by := a.checks.of(a, asked)
 	if by.unfit != "" {
-		return badField(fieldRule, "is "+quote(by.rule)+", which "+by.unfit)
+		return badField(fieldRule, "is "+desk.Quote(by.rule)+", which "+by.unfit)
 	}
-	asked.force = force
 	by.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), checkedKey{}, asked)))
 	return nil
 }
@@ -171,7 +160,7 @@ func (a *API) fromPage(r *http.Request) bool {
 }
 
 // read reads the rule, the key and the cost from the query and header fields.
-func (c *checks) read(r *http.Request) (asked *checked, p *problem) {
+func (c *CheckOptions) read(r *http.Request) (asked *checked, p *problem) {
 	query, p := checkQuery(r.URL.RawQuery)
 	if p != nil {
 		return nil, p
@@ -201,7 +190,7 @@ func checkQuery(raw string) (url.Values, *problem) {
 	}
 	for name := range query {
 		if name != fieldRule && name != fieldKey && name != fieldCost {
-			return nil, badField("query", "has the field "+quote(name)+", not one of rule, key, cost")
+			return nil, badField("query", "has the field "+desk.Quote(name)+", not one of rule, key, cost")
 		}
 	}
 	return query, nil
@@ -226,7 +215,7 @@ func oneValue(field, header string, query url.Values, r *http.Request) (value st
 }
 
 // key returns the key. An address in a header field counts as its network, like the addresses of package httplimit.
-func (c *checks) key(query url.Values, r *http.Request) (string, *problem) {
+func (c *CheckOptions) key(query url.Values, r *http.Request) (string, *problem) {
 	if slices.Contains(addressLists, c.Key) && len(query[fieldKey]) == 0 && len(r.Header[c.Key]) > 0 {
 		return c.Gateways.Key(r), nil
 	}
@@ -255,7 +244,7 @@ var addressLists = []string{"X-Forwarded-For", "Forwarded"}
 func checkCost(text string) (int64, *problem) {
 	cost, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return 0, badField(fieldCost, "is "+quote(text)+", not a whole number of 0 or more, below 2^63, in plain digits")
+		return 0, badField(fieldCost, "is "+desk.Quote(text)+", not a whole number of 0 or more, below 2^63, in plain digits")
 	}
 	return int64(cost), nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/httplimit"
 )
@@ -24,44 +25,43 @@ const (
 
 // byAttributes reports whether rules in files find what decides a check: the daemon has trusted gateways, which send neither
 // rule nor key nor cost. Such a check has no query, because some gateways pass on that of the client.
-func (c *checks) byAttributes(force *inForce) bool {
-	return force.byAttributes() && c.Gateways != nil && c.Rule == "" && c.Key == "" && c.Cost == ""
+func (c *CheckOptions) byAttributes(force *desk.InForce) bool {
+	return force.ByAttributes() && c.Gateways != nil && c.Rule == "" && c.Key == "" && c.Cost == ""
 }
 
 // checkAttributes decides by the rules that match the request of the client.
-func (a *API) checkAttributes(force *inForce, w http.ResponseWriter, r *http.Request) *problem {
+func (a *API) checkAttributes(force *desk.InForce, w http.ResponseWriter, r *http.Request, who asker) *problem {
 	for _, name := range []string{forwardedMethod, forwardedURI, forwardedHost, forwardedFor} {
 		if len(r.Header[name]) == 0 || r.Header[name][0] == "" {
 			return badField(name, "is missing; the gateway must send it with each check")
 		}
 	}
 	from := newForwarded(r.Header)
-	from.client, from.hasClient = a.checks.Gateways.Addr(r)
+	from.client, from.hasClient = a.Check.Gateways.Addr(r)
 	var o rules.Outcome
-	force.config.Decide(from, 1, &o)
+	force.Config.Decide(from, 1, &o)
 	if from.unclear != nil {
 		return from.unclear
 	}
-	a.mayTry(r, &o)
 	switch o.Verdict {
 	case rules.Allow:
-		a.judged(r.Context(), &o, true)
+		a.desk.Judged(r.Context(), who.Identity, &o, true)
 		admitCheck(w, r)
 	case rules.Refuse:
-		a.judged(r.Context(), &o, true)
+		a.desk.Judged(r.Context(), who.Identity, &o, true)
 		a.denyCheck(force, &o, w, r)
 	default:
-		return a.answerCheck(force, &checked{requests: o.Requests, outcome: &o}, w, r)
+		return a.answerCheck(&checked{requests: o.Requests, outcome: &o, force: force, who: who}, w, r)
 	}
 	return nil
 }
 
 // denyCheck answers a request that rules refuse without a limit.
-func (a *API) denyCheck(force *inForce, o *rules.Outcome, w http.ResponseWriter, r *http.Request) {
+func (a *API) denyCheck(force *desk.InForce, o *rules.Outcome, w http.ResponseWriter, r *http.Request) {
 	f := httplimit.Refusal{Status: http.StatusForbidden, Message: "The request is refused."}
 	if o.Rule != nil {
 		f.Rule = o.Rule.Name
-		if text := force.message(f.Rule); text != "" {
+		if text := force.Message(f.Rule); text != "" {
 			f.Message = text
 		}
 	}
@@ -141,9 +141,10 @@ func twice(field string) *problem {
 	return badField(field, "occurs twice or in a list; servers could read either value")
 }
 
-// combinations are what answers for rules that decide together. They are made when they are first asked.
+// combinations are what answers for rules that decide together. They are made when they are first asked, for the rules in force.
 type combinations struct {
 	mu   sync.RWMutex
+	in   *desk.InForce
 	made map[combination]checkedRules
 }
 
@@ -153,22 +154,23 @@ type combination [rules.MaxMatches]*weir.Rule
 // mostCombinations bounds the memory of combinations.
 const mostCombinations = 4096
 
-func (c *combinations) of(a *API, requests []weir.Request) checkedRules {
+func (c *combinations) of(a *API, asked *checked) checkedRules {
 	var key combination
-	for i := range requests {
-		key[i] = requests[i].Rule
+	for i := range asked.requests {
+		key[i] = asked.requests[i].Rule
 	}
 	c.mu.RLock()
 	by, made := c.made[key]
+	made = made && c.in == asked.force
 	c.mu.RUnlock()
 	if made {
 		return by
 	}
-	by = a.newChecked(slices.Clone(key[:len(requests)])...)
+	by = a.newChecked(slices.Clone(key[:len(asked.requests)])...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.made == nil || len(c.made) >= mostCombinations {
-		c.made = map[combination]checkedRules{}
+	if c.in != asked.force || len(c.made) >= mostCombinations {
+		c.in, c.made = asked.force, map[combination]checkedRules{}
 	}
 	c.made[key] = by
 	return by

@@ -23,7 +23,7 @@ func newGatewayFiles(t *testing.T) *API {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.checks = newChecks(CheckOptions{Gateways: gateways})
+	a.Check.Gateways = gateways
 	return a
 }
 
@@ -91,7 +91,7 @@ func TestAGatewaysRequestTakesFromAllRulesOrNone(t *testing.T) {
 // A check and a take of the same request count on the same key, also if the key is long, and if it is missing.
 func TestAGatewaysRequestHasTheKeyOfATake(t *testing.T) {
 	a := newConfigured(t, `rules: [{name: r, match: any, key: [header.x, path], limit: 100/h}]`)
-	a.checks = newGatewayFiles(t).checks
+	a.Check = newGatewayFiles(t).Check
 	for i, value := range []string{"k", strings.Repeat("k", 300), "a|b", ""} {
 		forward(a, "GET", "/P", "a", "192.0.2.1", "X", value)
 		got := post(a, "/v1/take", `{"attributes":{"header.x":"`+value+`","path":"/p"}}`).Body.String()
@@ -141,7 +141,7 @@ func TestARefusalHasTheMessageOfItsRule(t *testing.T) {
 // Without the port, rules of a port would not be in force.
 func TestAGatewaySendsThePortThatRulesMention(t *testing.T) {
 	a := newConfigured(t, "rules:\n  - {name: a, match: {port: \"80\"}, limit: 1/h}\n")
-	a.checks = newGatewayFiles(t).checks
+	a.Check = newGatewayFiles(t).Check
 	for _, c := range []struct {
 		port   string
 		status int

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/internal/layertest"
 )
@@ -38,7 +39,8 @@ func newGateways(t *testing.T, o CheckOptions, rules ...string) *API {
 		t.Fatal(err)
 	}
 	o.Gateways = client
-	f.checks = newChecks(o)
+	o.Status = http.StatusTooManyRequests
+	f.Check = o
 	return f.API
 }
 
@@ -94,7 +96,7 @@ func TestAChecksCostAndDefaults(t *testing.T) {
 
 func TestARefusedCheckHasTheStatusOfTheFlag(t *testing.T) {
 	f := newFixture(t, "default=1/h")
-	f.checks = newChecks(CheckOptions{Status: http.StatusForbidden})
+	f.Check.Status = http.StatusForbidden
 	ask(f, "GET", "/v1/check?key=a", gateway)
 	w := ask(f, "GET", "/v1/check?key=a", gateway, "Accept", "text/html")
 	if w.Code != http.StatusForbidden || w.Header().Get("Retry-After") != "3600" {
@@ -241,7 +243,7 @@ func FuzzCheck(f *testing.F) {
 	}
 	var apis []*API
 	for _, o := range []CheckOptions{{}, {Key: "X-Forwarded-For", Gateways: client}} {
-		apis = append(apis, New(Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Rules: []*weir.Rule{rule}, Log: quiet, Check: o}))
+		apis = append(apis, New(Options{Desk: desk.New(desk.Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Rules: []*weir.Rule{rule}, Log: quiet}), Log: quiet, Check: o}))
 	}
 	f.Fuzz(func(t *testing.T, query, forwarded string) {
 		for _, api := range apis {

@@ -2,68 +2,185 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
-// operation is Take, Peek, Record or Return of an engine.
-type operation func(weir.Engine, context.Context, ...weir.Request) (weir.Decision, error)
-
-func decideWith(op operation) func(*API, http.ResponseWriter, *http.Request) {
-	return func(a *API, w http.ResponseWriter, r *http.Request) {
+// decideBy serves take, peek, record and return.
+func decideBy(op weir.Op) func(*API, http.ResponseWriter, *http.Request, asker) {
+	return func(a *API, w http.ResponseWriter, r *http.Request, who asker) {
 		c := newCall()
 		defer c.free()
-		if p := a.read(c, w, r, form{attributes: r.URL.Path == takePath || r.URL.Path == peekPath, batch: true}); p != nil {
+		takes := op == weir.OpTake
+		if p := a.read(c, w, r, who, form{attributes: takes || op == weir.OpPeek, batch: true}); p != nil {
 			writeProblem(w, p)
 			return
 		}
-		takes := r.URL.Path == takePath
-		if c.outcome.Verdict != rules.Ask {
-			d := a.judged(r.Context(), &c.outcome, takes)
-			c.answer = c.force.appendMessage(appendDecision(c.answer, d, 0, ""), d)
-			writeJSON(w, c.answer)
-			return
-		}
-		ctx, cancel := a.withPatience(r.Context())
-		defer cancel()
 		if c.apart {
-			a.decideApart(ctx, c, w, r)
+			a.decideApart(op, c, w, r, who)
 			return
 		}
-		d, err := op(a.engine, ctx, c.requests...)
+		d, err := a.decide(r.Context(), op, c, who)
 		if err != nil {
 			a.fail(w, r, err)
 			return
 		}
-		if takes && a.asked != nil {
-			a.asked(c.requests, d.Allowed)
-		}
-		if takes {
-			a.tryBeside(&c.outcome, d)
-		}
-		c.answer = c.force.appendMessage(appendDecision(c.answer, d, c.force.leases.shortest(c.requests), ""), d)
-		c.answer = c.force.quotas.appendReset(c.answer, d, c.requests)
-		if r.URL.Path == peekPath && len(c.outcome.Requests) == 0 {
-			c.answer = c.force.appendMissed(c.answer, c.requests)
+		c.tell(d, c.force.Lease(c.requests), "", c.requests)
+		if op == weir.OpPeek && len(c.outcome.Requests) == 0 {
+			c.answer = appendMissed(c.answer, c.force, c.requests)
 		}
 		writeJSON(w, c.answer)
 	}
 }
 
-func (a *API) reset(w http.ResponseWriter, r *http.Request) {
-	c := newCall()
-	defer c.free()
-	if p := a.read(c, w, r, form{negative: true}); p != nil { // reset ignores costs, so any cost is valid
-		writeProblem(w, p)
-		return
+// decide makes one decision on all requests.
+func (a *API) decide(ctx context.Context, op weir.Op, c *call, who asker) (weir.Decision, error) {
+	if c.outcome.Verdict != rules.Ask {
+		return a.desk.Judged(ctx, who.Identity, &c.outcome, op == weir.OpTake), nil
 	}
-	ctx, cancel := a.withPatience(r.Context())
-	defer cancel()
-	if err := a.engine.Reset(ctx, c.requests...); err != nil {
+	d, err := a.desk.Do(ctx, weir.Call{Op: op, Requests: c.requests})
+	if err == nil && op == weir.OpTake {
+		a.desk.Took(who.Identity, c.requests, c.outcome.Beside, d)
+	}
+	return d, err
+}
+
+// decideApart makes one decision for each request, all in one call of the engine. The answers have the order of the requests.
+// A problem with one of them stands in its place.
+func (a *API) decideApart(op weir.Op, c *call, w http.ResponseWriter, r *http.Request, who asker) {
+	for i := range c.requests {
+		c.calls = append(c.calls, weir.Call{Op: op, Requests: c.requests[i : i+1 : i+1]})
+		c.results = append(c.results, weir.Result{})
+	}
+	if err := a.desk.Each(r.Context(), c.calls, c.results); err != nil {
 		a.fail(w, r, err)
 		return
 	}
-	writeJSON(w, c.force.appendMissed(append(c.answer, "{}\n"...), c.requests))
+	c.answer = append(c.answer, `{"decisions":[`...)
+	for i, result := range c.results {
+		if result.Err != nil {
+			c.answer = appendProblem(c.answer, a.problemOf(r, result.Err, a.desk.Patience()))
+		} else {
+			asked := c.calls[i].Requests
+			if op == weir.OpTake {
+				a.desk.Took(who.Identity, asked, nil, result.Decision)
+			}
+			c.tell(result.Decision, c.force.Lease(asked), "", asked)
+			if op == weir.OpPeek {
+				c.answer = appendMissed(c.answer, c.force, asked)
+			}
+		}
+		c.answer[len(c.answer)-1] = ',' // in place of the end of a line
+	}
+	c.answer[len(c.answer)-1] = ']'
+	writeJSON(w, append(c.answer, "}\n"...))
+}
+
+func (a *API) reset(w http.ResponseWriter, r *http.Request, who asker) {
+	c := newCall()
+	defer c.free()
+	if p := a.read(c, w, r, who, form{negative: true}); p != nil { // reset ignores costs, so any cost is valid
+		writeProblem(w, p)
+		return
+	}
+	if err := a.desk.Reset(r.Context(), c.requests...); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	writeJSON(w, appendMissed(append(c.answer, "{}\n"...), c.force, c.requests))
+}
+
+// alsoCounted ends the description of an error of the engine.
+var alsoCounted = map[weir.Counted]string{
+	weir.CountedUnknown: ", though it may have counted this request",
+	weir.CountedYes:     ", though it has counted this request",
+}
+
+// fail answers an error of the engine, which had the usual patience.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	writeProblem(w, a.problemOf(r, err, a.desk.Patience()))
+}
+
+// problemOf maps an error of the engine to a status. No other function does.
+func (a *API) problemOf(r *http.Request, err error, patience time.Duration) *problem {
+	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
+		detail := bad.Field + " " + bad.Reason
+		if bad.Rule != "" {
+			detail = "rule " + desk.Quote(bad.Rule) + ": " + detail
+		}
+		return &problem{status: http.StatusBadRequest, field: bad.Field, detail: detail}
+	}
+	if r.Context().Err() == nil { // otherwise no client waits for the answer
+		a.desk.Failed(err, "path", r.URL.Path)
+	}
+	p := &problem{status: http.StatusServiceUnavailable, detail: "the engine could not decide"}
+	if errors.Is(err, context.DeadlineExceeded) && patience > 0 {
+		p.detail = "the engine did not decide in time"
+	}
+	p.detail += ", and admitted nothing; ask again"
+	if r.URL.Path != peekPath {
+		p.failed = err
+		p.detail += alsoCounted[weir.WasCounted(err)]
+	}
+	return p
+}
+
+// wait takes all requests as soon as the engine admits them, and answers then.
+func (a *API) wait(w http.ResponseWriter, r *http.Request, who asker) {
+	a.patiently(w, r, who, a.desk.Longest(), func(c *call, p desk.Patient) (weir.Decision, string, time.Duration, error) {
+		d, err := a.desk.Wait(p, c.requests)
+		return d, "", 0, err
+	})
+}
+
+// reserve takes all requests, after a wait if the caller has patience, and answers with a token.
+func (a *API) reserve(w http.ResponseWriter, r *http.Request, who asker) {
+	a.patiently(w, r, who, 0, func(c *call, p desk.Patient) (weir.Decision, string, time.Duration, error) {
+		return a.desk.Reserve(p, c.requests)
+	})
+}
+
+// patiently reads a request with a patience, asks, and answers with a decision, and with a token if there is something to hold.
+func (a *API) patiently(w http.ResponseWriter, r *http.Request, who asker, usual time.Duration, ask func(*call, desk.Patient) (weir.Decision, string, time.Duration, error)) {
+	c := newCall()
+	defer c.free()
+	control := http.NewResponseController(w)
+	p := desk.Patient{Client: r.Context(), Patience: usual, Extend: func(until time.Time) {
+		_ = control.SetReadDeadline(until) // the server reads, to notice that the client goes away
+		_ = control.SetWriteDeadline(until)
+	}}
+	if wrong := a.read(c, w, r, who, form{patience: &p.Patience}); wrong != nil {
+		writeProblem(w, wrong)
+		return
+	}
+	d, token, lease, err := ask(c, p)
+	if err != nil {
+		a.refuseWait(w, r, min(p.Patience, a.desk.Longest()), err)
+		return
+	}
+	c.tell(d, lease, token, c.requests)
+	writeJSON(w, c.answer)
+}
+
+// refuseWait answers a call that took nothing.
+func (a *API) refuseWait(w http.ResponseWriter, r *http.Request, patience time.Duration, err error) {
+	switch {
+	case r.Context().Err() != nil: // no client reads an answer
+	case errors.Is(err, desk.ErrSlots):
+		writeProblem(w, badField(fieldRule, strings.TrimPrefix(err.Error(), "the rule ")+" and answers with a token"))
+	case errors.Is(err, desk.ErrStopping):
+		writeProblem(w, &problem{status: http.StatusServiceUnavailable, failed: err,
+			detail: "the daemon is stopping, and the caller was not admitted; wait again, at another instance or after a second" + alsoCounted[weir.WasCounted(err)]})
+	case errors.Is(err, weir.ErrQueueFull):
+		a.noRoom.Warn(a.Log, "refused a caller: too many wait, or their requests are too large; --max-waiting bounds them")
+		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "too many callers wait, or their requests are too large, and nothing was taken; ask again, or raise weir serve --max-waiting"})
+	default:
+		writeProblem(w, a.problemOf(r, err, max(patience, a.desk.Patience())))
+	}
 }

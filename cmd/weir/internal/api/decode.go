@@ -3,31 +3,37 @@ package api
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // form is what the body of a path may hold beyond rules, keys and costs.
 type form struct {
-	batch      bool                                            // decisions that stand alone
-	negative   bool                                            // costs below 0
-	attributes bool                                            // of a request, for rules in files
-	patience   *time.Duration                                  // receives the field patience; nil if the path has none
-	key        string                                          // of all requests, from the header; "" if only the body names keys
-	limitOf    func(rule, limit string) (*weir.Rule, *problem) // makes the rule of a limit in the body; nil if the body may hold none
+	batch       bool           // decisions that stand alone
+	negative    bool           // costs below 0
+	attributes  bool           // of a request, for rules in files
+	patience    *time.Duration // receives the field patience; nil if the path has none
+	key         string         // of all requests, from the header; "" if only the body names keys
+	namesLimits *door.Identity // whose body may hold limits, with that scope; nil if none may
 }
+
+// maxLimit bounds the bytes of the text of a limit.
+const maxLimit = 256
 
 // defaultRule is the rule of a request that names none.
 const defaultRule = "default"
 
 // decode reads the body into c.requests. It is strict, because a misread request would be admitted wrongly. It
 // refuses unknown and repeated fields, text after the document, fractions, and text that is not UTF-8.
-func (c *call) decode(force *inForce, f form) *problem {
+func (c *call) decode(force *desk.InForce, f form) *problem {
 	c.json.Reset(&c.body)
-	d := decoder{reader: reader{call: c}, inForce: force, form: f}
+	d := decoder{reader: reader{call: c}, InForce: force, form: f}
 	d.document()
 	d.end()
 	return d.problem
@@ -36,7 +42,7 @@ func (c *call) decode(force *inForce, f form) *problem {
 type decoder struct {
 	reader
 	form
-	*inForce
+	*desk.InForce
 	request rules.Attributes // nil unless the body has attributes
 }
 
@@ -64,7 +70,7 @@ func (d *decoder) document() {
 			}
 			several, d.apart = true, string(d.text) == fieldDecisions
 			d.list(body.of(string(d.text)), d.element)
-		case d.form.attributes && d.byAttributes() && string(d.text) == fieldAttributes:
+		case d.form.attributes && d.ByAttributes() && string(d.text) == fieldAttributes:
 			d.request = d.attributes(body.of(fieldAttributes))
 		case d.patience != nil && string(d.text) == fieldPatience:
 			*d.patience = d.seconds(body.of(fieldPatience))
@@ -99,7 +105,7 @@ func (d *decoder) match(single item, several bool) {
 		d.fail(badField(fieldAttributes, "excludes requests, rule and key"))
 		return
 	}
-	d.config.Decide(d.request, single.cost, &d.outcome)
+	d.Config.Decide(d.request, single.cost, &d.outcome)
 	d.requests = append(d.requests, d.outcome.Requests...)
 }
 
@@ -112,10 +118,10 @@ func (d *decoder) attributes(at spot) rules.Attributes {
 	d.object(at, func() {
 		name := rules.AttributeName(string(d.text))
 		if kind := d.json.PeekKind(); kind != '"' && kinds[kind] != "" {
-			d.fail(badField(fieldAttributes, "has "+kinds[kind]+" as "+quote(name)+", not a string"))
+			d.fail(badField(fieldAttributes, "has "+kinds[kind]+" as "+desk.Quote(name)+", not a string"))
 			return
 		}
-		if !d.config.CanRead(name) {
+		if !d.Config.CanRead(name) {
 			d.stray = name
 		}
 		request[name] = string(d.string(at))
@@ -152,10 +158,10 @@ func (d *decoder) add(it item, at spot) {
 	case it.limit != "":
 		it.rule = d.limited(it, at)
 	case it.name != "":
-		d.fail(badField(at.of(fieldRule).String(), "is "+quote(it.name)+", and "+d.unnamed(it.name)))
+		d.fail(badField(at.of(fieldRule).String(), "is "+desk.Quote(it.name)+", and "+d.Unnamed(it.name)))
 	case it.rule == nil:
-		rule, ok := d.rules[defaultRule]
-		if !ok {
+		rule := d.Rule([]byte(defaultRule))
+		if rule == nil {
 			d.fail(badField(at.of(fieldRule).String(), "is missing, and no rule is named "+strconv.Quote(defaultRule)))
 			return
 		}
@@ -178,7 +184,7 @@ func (d *decoder) member(it *item, at spot) {
 		it.hasCost, it.cost = true, d.cost(at.of(fieldCost))
 	default:
 		known := []string{fieldRule, fieldKey, fieldCost}
-		if d.form.limitOf != nil {
+		if d.form.namesLimits != nil {
 			if known = append(known, fieldLimit); string(d.text) == fieldLimit {
 				it.limit = d.limit(at.of(fieldLimit))
 				return
@@ -187,13 +193,13 @@ func (d *decoder) member(it *item, at spot) {
 			d.fail(badField(at.of(fieldLimit).String(), "is in the request, and the daemon lets callers name no limits; weir serve --dynamic does"))
 			return
 		}
-		if string(d.text) == fieldAttributes && d.config != nil && !d.config.ByAttributes() {
+		if string(d.text) == fieldAttributes && d.Config != nil && !d.Config.ByAttributes() {
 			d.fail(badField(at.of(fieldAttributes).String(), "are in the request, and the rules are those of envoyproxy/ratelimit, which descriptors find; ask /json or --grpc"))
 			return
 		}
 		if at.index < 0 {
 			known = append(known, fieldRequests)
-			if d.form.attributes && d.byAttributes() {
+			if d.form.attributes && d.ByAttributes() {
 				known = append(known, fieldAttributes)
 			}
 			if d.patience != nil {
@@ -206,11 +212,11 @@ func (d *decoder) member(it *item, at spot) {
 
 // rule returns the rule of a name. If there is none, it returns the name, in case that the body holds its limit, also where it may not.
 func (d *decoder) rule(at spot) (rule *weir.Rule, unknown string) {
-	rule, ok := d.rules[string(d.string(at))]
+	rule = d.Rule(d.string(at))
 	switch {
-	case ok:
+	case rule != nil:
 	case len(d.text) == 0:
-		d.fail(badField(at.String(), "is "+quote(string(d.text))+", and no rule has that name"))
+		d.fail(badField(at.String(), "is "+desk.Quote(string(d.text))+", and no rule has that name"))
 	default:
 		unknown = string(d.text)
 	}
@@ -234,11 +240,15 @@ func (d *decoder) limited(it item, at spot) *weir.Rule {
 	case name == "":
 		name = defaultRule
 	}
-	rule, p := d.form.limitOf(name, it.limit)
-	if p != nil {
-		p.field = at.of(p.field).String()
-		p.detail = p.field + " " + p.detail
+	if !d.form.namesLimits.May(door.Dynamic, name) {
+		p := badField(at.of(fieldLimit).String(), "needs the scope dynamic for rule "+desk.Quote(name))
+		p.status = http.StatusForbidden
 		d.fail(p)
+		return nil
+	}
+	rule, err := d.Limited(name, it.limit)
+	if wrong, ok := errors.AsType[*weir.RequestError](err); ok {
+		d.fail(badField(at.of(wrong.Field).String(), wrong.Reason))
 	}
 	return rule
 }

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 )
 
 // FuzzDecode compares the decoder with the standard library's. A body that it accepts is JSON with the same meaning,
@@ -18,19 +19,12 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed), true)
 		f.Add([]byte(seed), false)
 	}
-	rules := map[string]*weir.Rule{}
-	for _, text := range []string{usual, "other=fixed window 5/1m"} {
-		rule, err := weir.ParseRule(text)
-		if err != nil {
-			f.Fatal(err)
-		}
-		rules[rule.Name()] = rule
-	}
+	force := newAPIWith(f, desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{})}, usual, "other=fixed window 5/1m").desk.InForce()
 	f.Fuzz(func(t *testing.T, body []byte, negative bool) {
 		c := newCall()
 		defer c.free()
 		c.body.Write(body)
-		if p := c.decode(&inForce{rules: rules}, form{negative: negative}); p != nil {
+		if p := c.decode(force, form{negative: negative}); p != nil {
 			if p.status != 400 || p.field == "" || p.detail == "" || !utf8.ValidString(p.detail) {
 				t.Fatalf("%q: problem %+v", body, p)
 			}

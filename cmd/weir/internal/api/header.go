@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"unicode/utf8"
+
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 )
 
 // The header fields that may hold the key of all requests, and the token: a proxy can route by a header field, and not
@@ -35,6 +37,6 @@ func headerText(h http.Header, name string, most int) (string, *problem) {
 // agree refuses a text of the body that differs from that of its header field.
 func (r *reader) agree(at spot, text, name, header string) {
 	if header != "" && text != header {
-		r.fail(badField(at.String(), "is "+quote(text)+", and the header field "+name+" is "+quote(header)))
+		r.fail(badField(at.String(), "is "+desk.Quote(text)+", and the header field "+name+" is "+desk.Quote(header)))
 	}
 }

@@ -12,16 +12,18 @@ import (
 //go:embed openapi.json
 var openAPIDocument []byte
 
-func (a *API) openAPI(w http.ResponseWriter, _ *http.Request) { writeJSON(w, openAPIDocument) }
+func (a *API) openAPI(w http.ResponseWriter, _ *http.Request, _ asker) {
+	writeJSON(w, openAPIDocument)
+}
 
 // alive reports that the process is alive.
-func (a *API) alive(w http.ResponseWriter, _ *http.Request) {
+func (a *API) alive(w http.ResponseWriter, _ *http.Request, _ asker) {
 	writeJSON(w, []byte(`{"status":"alive"}`+"\n"))
 }
 
 // readiness reports whether the daemon should receive new work, and with ?engine=1 also whether its engine decides. It tells
 // reasons to callers with the scope admin.
-func (a *API) readiness(w http.ResponseWriter, r *http.Request) {
+func (a *API) readiness(w http.ResponseWriter, r *http.Request, _ asker) {
 	reason := a.Unready()
 	engine, p := asksOfEngine(r)
 	if p != nil {
@@ -29,9 +31,9 @@ func (a *API) readiness(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if reason == "" && engine {
-		reason = a.EngineFails()
+		reason = a.desk.EngineFails()
 	}
-	tells := a.who == nil || a.who(r).Some(door.Admin)
+	tells := a.Who(r).Some(door.Admin)
 	switch {
 	case reason != "":
 		if !tells && a.phase.Load() == serving {
@@ -65,14 +67,6 @@ func (a *API) Unready() string {
 	return ""
 }
 
-// EngineFails returns the reason why the engine does not decide, or "".
-func (a *API) EngineFails() string {
-	if a.engineFails == nil {
-		return ""
-	}
-	return a.engineFails()
-}
-
 // The phases of a server, in order.
 const (
 	serving int32 = iota
@@ -84,18 +78,8 @@ const (
 // answer tells the client to close its connection.
 func (a *API) Stopping() {
 	a.phase.Store(stopping)
-	a.waits.stop()
+	a.desk.Stop()
 }
-
-// Stopped waits until the engine has what clients that stopped waiting had taken, for longestFlush at most.
-func (a *API) Stopped() {
-	ctx, cancel := context.WithTimeout(context.Background(), longestFlush)
-	defer cancel()
-	_ = a.waits.queue.Flush(ctx)
-}
-
-// longestFlush is as long as the engine is asked to take units back.
-const longestFlush = time.Second
 
 // Ending makes each answer the last on its connection.
 func (a *API) Ending() { a.phase.Store(ending) }
@@ -129,9 +113,9 @@ func (a *API) refuseRoom(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(refusalTime))
 	w.Header().Set("Connection", "close")
 	if r.URL.Path == "/healthz" {
-		a.alive(w, r)
+		a.alive(w, r, asker{})
 		return
 	}
-	a.noRoom.warn(a.log, "refused a request: too many connections")
+	a.noRoom.Warn(a.Log, "refused a request: too many connections")
 	writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "too many connections; nothing was admitted; ask again, or reuse an open connection"})
 }

@@ -8,20 +8,17 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/layer"
 )
 
 func TestReadinessAsksForTheEngineOnlyIfTold(t *testing.T) {
-	api := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), usual)
 	fails := ""
+	api := newAPIWith(t, desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Fails: func() string { return fails }}, usual)
 	for _, path := range []string{"/readyz", "/readyz?engine=0", "/readyz?engine=1"} {
 		if w := get(api, path); w.Code != http.StatusOK {
 			t.Errorf("%s with an engine that is never away: got %d %s, want 200", path, w.Code, w.Body)
 		}
-	}
-	api.engineFails = func() string { return fails }
-	if w := get(api, "/readyz?engine=1"); w.Code != http.StatusOK {
-		t.Errorf("an engine that decides: got %d %s, want 200", w.Code, w.Body)
 	}
 	fails = "the engine has failed for 5s: its server is gone"
 	for _, path := range []string{"/readyz", "/readyz?engine=0", "/healthz"} {
@@ -39,29 +36,16 @@ func TestReadinessAsksForTheEngineOnlyIfTold(t *testing.T) {
 
 // The guard says when the engine goes and comes back.
 func TestDecisionsThatAnOutageFailsAreNotLogged(t *testing.T) {
-	api := newAPI(t, undecided(&layer.OutageError{Op: weir.OpTake}), usual)
 	var log strings.Builder
-	api.log = slog.New(slog.NewTextHandler(&log, nil))
+	fails := ""
+	api := newAPIWith(t, desk.Options{Engine: undecided(&layer.OutageError{Op: weir.OpTake}), Log: slog.New(slog.NewTextHandler(&log, nil)), Fails: func() string { return fails }}, usual)
 	if w := post(api, "/v1/take", `{"key":"a"}`); w.Code != http.StatusServiceUnavailable || log.Len() > 0 {
 		t.Errorf("got %d and the log %q, want 503 and none", w.Code, &log)
 	}
-	api.Failed(&layer.OutageError{Op: weir.OpTake})
-	api.engineFails = func() string { return "the engine has failed for 5s" }
-	api.Failed(errors.New("the secret of reservations is in Redis, too"))
+	api.desk.Failed(&layer.OutageError{Op: weir.OpTake})
+	fails = "the engine has failed for 5s"
+	api.desk.Failed(errors.New("the secret of reservations is in Redis, too"))
 	if log.Len() > 0 {
 		t.Errorf("the log says %q of an answer of another server, want nothing", &log)
-	}
-}
-
-func TestProbeLeavesNothingBehind(t *testing.T) {
-	engine := weir.NewMemory(weir.MemoryOptions{})
-	for range 30 {
-		if err := Probe(t.Context(), engine); err != nil {
-			t.Fatal(err)
-		}
-		d, err := engine.Peek(t.Context(), probe.For("", 1))
-		if err != nil || d.Remaining != probe.Limits()[0].(weir.TokenBucket).Burst {
-			t.Fatalf("after a probe its key has %+v, %v, want a fresh one", d, err)
-		}
 	}
 }

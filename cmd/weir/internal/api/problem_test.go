@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 )
 
 // fault is a faulty request and the expected problem.
@@ -24,7 +25,7 @@ type fault struct {
 // machine.
 func TestRequestsForOtherHostsAreNotAnswered(t *testing.T) {
 	f := newFixture(t, usual)
-	f.serves = func(r *http.Request) bool { return r.Host == "here:80" }
+	f.Options.Serves = func(r *http.Request) bool { return r.Host == "here:80" }
 	ask := func(method, path, host string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, path, strings.NewReader(`{"key":"a"}`))
 		r.Host = host
@@ -111,7 +112,7 @@ func TestFaultsSayWhatAndWhere(t *testing.T) {
 	}
 	f := newFixture(t, usual, "line=leaky bucket 1/s queue 5")
 	for _, bad := range faults {
-		checkProblem(t, quote(bad.path+" "+bad.body), post(f, "/v1/"+bad.path, bad.body), bad)
+		checkProblem(t, desk.Quote(bad.path+" "+bad.body), post(f, "/v1/"+bad.path, bad.body), bad)
 	}
 	w := post(f, "/v1/peek", `{"key":"a"}`)
 	if !strings.Contains(w.Body.String(), `"remaining":20,`) {

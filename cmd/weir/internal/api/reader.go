@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -129,7 +130,7 @@ func (r *reader) end() {
 
 // unknown describes a field that r.text names and that is none of the known ones.
 func (r *reader) unknown(at spot, known ...string) {
-	r.fail(badField(at.String(), fmt.Sprintf("has the field %s, not one of %s", quote(string(r.text)), strings.Join(known, ", "))))
+	r.fail(badField(at.String(), fmt.Sprintf("has the field %s, not one of %s", desk.Quote(string(r.text)), strings.Join(known, ", "))))
 }
 
 // seconds reads a number of seconds, with up to nine decimals.
@@ -195,7 +196,7 @@ func notJSON(err error) *problem {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badField("body", "ends before the document does")
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		return badField("body", "has the field "+quote(syntax.JSONPointer.LastToken())+" twice")
+		return badField("body", "has the field "+desk.Quote(syntax.JSONPointer.LastToken())+" twice")
 	case ok:
 		return badField("body", fmt.Sprintf("is not JSON at byte %d: %s", syntax.ByteOffset+1, strings.ToValidUTF8(syntax.Err.Error(), "\ufffd")))
 	}
@@ -213,7 +214,7 @@ type call struct {
 	calls    []weir.Call
 	results  []weir.Result
 	answer   []byte
-	force    *inForce
+	force    *desk.InForce
 	outcome  rules.Outcome // of a request that attributes describe
 	stray    string        // of an attribute that no rule can read
 }

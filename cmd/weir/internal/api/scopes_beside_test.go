@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/httplimit"
 )
@@ -24,15 +25,14 @@ func TestShadowsOutsideTheScopeOfACallerAreNotAsked(t *testing.T) {
 	for _, all := range []bool{true, false} {
 		for path, want := range map[string]string{"/login": "login~candidate", "/other": ""} {
 			synctest.Test(t, func(t *testing.T) {
-				a := newConfigured(t, file)
+				var tried []string
+				a := newConfiguredWith(t, file, desk.Options{Compared: func(name string, _, _ weir.Decision, _ error) { tried = append(tried, name) }})
 				gateways, err := httplimit.NewClient(httplimit.ClientOptions{Trusted: []string{"10.0.0.0/8"}})
 				if err != nil {
 					t.Fatal(err)
 				}
-				a.checks = newChecks(CheckOptions{Gateways: gateways})
-				var tried []string
-				a.compared = func(name string, _, _ weir.Decision, _ error) { tried = append(tried, name) }
-				a.who = func(*http.Request) *door.Identity {
+				a.Check.Gateways = gateways
+				a.Who = func(*http.Request) *door.Identity {
 					if all {
 						return door.Anyone("anyone", door.Local)
 					}

@@ -31,7 +31,7 @@ func TestEveryPathNeedsItsScope(t *testing.T) {
 		}
 		for _, has := range append(allScopes, 0) {
 			a := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), usual)
-			a.who = func(*http.Request) *door.Identity { return door.Anyone("test", has) }
+			a.Who = func(*http.Request) *door.Identity { return door.Anyone("test", has) }
 			w := httptest.NewRecorder()
 			a.ServeHTTP(w, httptest.NewRequest(route.methods[0], path, strings.NewReader(`{"key":"alice"}`)))
 			refused := w.Code == http.StatusUnauthorized || w.Code == http.StatusForbidden
@@ -52,8 +52,8 @@ func TestAScopeOfARuleIsForThatRuleAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), "mine=5/m", "other=5/m")
-	a.who = func(*http.Request) *door.Identity { return identities[0] }
-	for path := range scopes {
+	a.Who = func(*http.Request) *door.Identity { return identities[0] }
+	for path := range needed {
 		if path == "/v1/stats" || path == "/v1/settle" || path == "/v1/renew" || path == "/v1/check" {
 			continue
 		}
@@ -75,12 +75,12 @@ func TestAScopeOfARuleIsForThatRuleAlone(t *testing.T) {
 		}
 	}
 	for path, body := range map[string]string{"/v1/settle": `{"token":%q,"cost":0}`, "/v1/renew": `{"token":%q}`} {
-		a.who = nil // another caller reserves
+		a.Who = func(*http.Request) *door.Identity { return door.Anyone("another caller", door.All) }
 		var reserved struct{ Token string }
 		if err := json.Unmarshal(post(a, "/v1/reserve", `{"rule":"other","key":"k"}`).Body.Bytes(), &reserved); err != nil || reserved.Token == "" {
 			t.Fatalf("got no token, and %v", err)
 		}
-		a.who = func(*http.Request) *door.Identity { return identities[0] }
+		a.Who = func(*http.Request) *door.Identity { return identities[0] }
 		if w := post(a, path, fmt.Sprintf(body, reserved.Token)); w.Code != http.StatusForbidden {
 			t.Errorf("%s with the token of a reservation of others: got %d %s", path, w.Code, w.Body)
 		}

@@ -1,16 +1,13 @@
 package api
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
-	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // The fields of settle and renew.
@@ -30,53 +27,23 @@ type tokenBody struct {
 }
 
 // settle ends a reservation: with its true cost, or as it is.
-func (a *API) settle(w http.ResponseWriter, r *http.Request) {
-	a.withToken(w, r, true, func(ctx context.Context, asked tokenBody, of *reservation, requests []weir.Request) ([]byte, error) {
-		if asked.each && len(asked.costs) != len(requests) {
-			return nil, badField(fieldCosts, fmt.Sprintf("has length %d, not %d: one for each request", len(asked.costs), len(requests)))
-		}
-		return []byte("{}\n"), a.settleOnce(ctx, of, requests, asked.costs)
+func (a *API) settle(w http.ResponseWriter, r *http.Request, who asker) {
+	a.withToken(w, r, true, func(asked tokenBody) ([]byte, error) {
+		return []byte("{}\n"), a.desk.Settle(r.Context(), who.Identity, asked.token, asked.each, asked.costs...)
 	})
 }
 
 // renew gives a reservation its life again, in a new token.
-func (a *API) renew(w http.ResponseWriter, r *http.Request) {
-	a.withToken(w, r, false, func(ctx context.Context, _ tokenBody, of *reservation, requests []weir.Request) ([]byte, error) {
-		began := time.Now()
-		if settled, err := a.settled(ctx, of); settled || err != nil {
-			return nil, cmp.Or(err, ErrToken)
-		}
-		if slots := slotsOf(requests); len(slots) > 0 {
-			renewer, ok := weir.Find[enginekit.Renewer](a.engine)
-			if !ok {
-				return nil, enginekit.Unsupported(weir.OpRecord, "renews no slots on this engine")
-			}
-			if held, err := renewer.Renew(ctx, weir.Call{Requests: slots, Lease: of.Lease}); err != nil {
-				return nil, err
-			} else if !held {
-				return nil, &problem{status: http.StatusNotFound, field: fieldToken, detail: "the slots of token were lost: they were reset, or their lease has ended; stop the work"}
-			}
-		}
-		of.begin(began)
-		secret, err := a.secret(ctx)
-		answer := append(appendSeconds([]byte(`{"lease":`), of.Life), `,"token":`...)
-		return append(appendText(answer, of.seal(secret)), "}\n"...), err
+func (a *API) renew(w http.ResponseWriter, r *http.Request, who asker) {
+	a.withToken(w, r, false, func(asked tokenBody) ([]byte, error) {
+		token, life, err := a.desk.Renew(r.Context(), who.Identity, asked.token)
+		answer := append(appendSeconds([]byte(`{"lease":`), life), `,"token":`...)
+		return append(appendText(answer, token), "}\n"...), err
 	})
 }
 
-// slotsOf returns the requests for slots alone.
-func slotsOf(requests []weir.Request) (slots []weir.Request) {
-	for _, q := range requests {
-		if alone := enginekit.Held(q.Rule); alone != nil && q.Cost > 0 {
-			q.Rule = alone
-			slots = append(slots, q)
-		}
-	}
-	return slots
-}
-
-// withToken reads a body with a token, and answers with what do returns for its reservation.
-func (a *API) withToken(w http.ResponseWriter, r *http.Request, costs bool, do func(context.Context, tokenBody, *reservation, []weir.Request) ([]byte, error)) {
+// withToken reads a body with a token, and answers with what do returns.
+func (a *API) withToken(w http.ResponseWriter, r *http.Request, costs bool, do func(tokenBody) ([]byte, error)) {
 	c := newCall()
 	defer c.free()
 	asked, p := a.decodeToken(c, w, r, costs)
@@ -84,23 +51,15 @@ func (a *API) withToken(w http.ResponseWriter, r *http.Request, costs bool, do f
 		writeProblem(w, p)
 		return
 	}
-	ctx, cancel := a.withPatience(r.Context())
-	defer cancel()
-	var answer []byte
-	of, requests, err := a.reservationOf(ctx, asked.token)
-	if err == nil {
-		if p := a.mayAsk(r, requests); p != nil {
-			writeProblem(w, p)
-			return
-		}
-		answer, err = do(ctx, asked, of, requests)
-	}
+	answer, err := do(asked)
 	if err == nil {
 		writeJSON(w, answer)
-	} else if p, ok := errors.AsType[*problem](err); ok {
-		writeProblem(w, p)
-	} else if errors.Is(err, ErrToken) {
-		writeProblem(w, &problem{status: http.StatusNotFound, field: fieldToken, detail: strings.TrimPrefix(err.Error(), "the ")})
+	} else if d, ok := errors.AsType[*door.Denied](err); ok {
+		writeProblem(w, denied(*d))
+	} else if wrong, ok := errors.AsType[*desk.CostsError](err); ok {
+		writeProblem(w, badField(fieldCosts, fmt.Sprintf("has length %d, not %d: one for each request", wrong.Costs, wrong.Requests)))
+	} else if err == desk.ErrToken || err == desk.ErrLost {
+		writeProblem(w, &problem{status: http.StatusNotFound, field: fieldToken, detail: strings.Replace(err.Error(), "the token", fieldToken, 1)})
 	} else {
 		a.fail(w, r, err)
 	}

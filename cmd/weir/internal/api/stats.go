@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
@@ -22,9 +23,9 @@ const (
 
 // statsAnswer is the answer to GET /v1/stats.
 type statsAnswer struct {
-	*engineStats              // nil if the engine keeps none
-	Waiting      WaitingStats `json:"waiting"`
-	Reloads      *reloadStats `json:"reloads,omitempty"` // nil without rules in files
+	*engineStats                   // nil if the engine keeps none
+	Waiting      desk.WaitingStats `json:"waiting"`
+	Reloads      *reloadStats      `json:"reloads,omitempty"` // nil without rules in files
 }
 
 // engineStats are the statistics of the engine.
@@ -47,25 +48,22 @@ type ruleStats struct {
 	Overflow  uint64 `json:"overflow"`
 }
 
-func (a *API) stats(w http.ResponseWriter, r *http.Request) {
+func (a *API) stats(w http.ResponseWriter, r *http.Request, _ asker) {
 	n, p := readTop(r.URL.RawQuery)
 	if p != nil {
 		writeProblem(w, p)
 		return
 	}
-	answer := statsAnswer{Waiting: a.Waiting()}
-	if a.force.Load().config != nil {
+	answer := statsAnswer{Waiting: a.desk.Waiting()}
+	if a.desk.InForce().Config != nil {
 		answer.Reloads = a.reloads.stats()
 	}
-	if engine, ok := weir.Find[counter](a.engine); ok {
-		answer.engineStats = statsOf(engine.Stats(), a.keys, n)
+	if engine, ok := weir.Find[counter](a.desk.Engine()); ok {
+		answer.engineStats = statsOf(engine.Stats(), a.Keys, n)
 	}
 	body, _ := json.Marshal(answer) // numbers and strings always marshal
 	writeJSON(w, append(body, '\n'))
 }
-
-// Waiting returns the waiting callers.
-func (a *API) Waiting() WaitingStats { return a.waits.waiting.stats() }
 
 func statsOf(s weir.MemoryStats, keys *top.Keys, n int) *engineStats {
 	answer := &engineStats{
@@ -86,7 +84,7 @@ func readTop(query string) (int, *problem) {
 	}
 	for name := range fields {
 		if name != "top" {
-			return 0, badField("query", "has the field "+quote(name)+", not top")
+			return 0, badField("query", "has the field "+desk.Quote(name)+", not top")
 		}
 	}
 	texts := fields["top"]
@@ -99,7 +97,7 @@ func readTop(query string) (int, *problem) {
 	}
 	n, err := strconv.Atoi(texts[0])
 	if err != nil || n < 0 || n > mostTop {
-		return 0, badField("top", fmt.Sprintf("is %s, not a whole number from 0 to %d", quote(texts[0]), mostTop))
+		return 0, badField("top", fmt.Sprintf("is %s, not a whole number from 0 to %d", desk.Quote(texts[0]), mostTop))
 	}
 	return n, nil
 }

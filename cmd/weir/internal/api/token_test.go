@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -86,7 +88,7 @@ func TestASettlementDuringAnOutageIsMadeAtTheEngine(t *testing.T) {
 				return weir.Answer{}, errors.New("connection refused")
 			}
 			return memory.Do(ctx, call)
-		}, memory.Check), layer.GuardOptions{Logger: slog.New(slog.DiscardHandler), Peers: 1, Rules: map[string]layer.Policy{SettledRule: layer.Local}})
+		}, memory.Check), layer.GuardOptions{Logger: slog.New(slog.DiscardHandler), Peers: 1, Rules: map[string]layer.Policy{desk.SettledRule: layer.Local}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,9 +252,7 @@ func TestATokenEndsWithItsLife(t *testing.T) {
 
 // secretly returns an API on an engine whose daemons share a secret.
 func secretly(t *testing.T, engine weir.Engine, secret string, rules ...string) *API {
-	a := newAPI(t, engine, rules...)
-	a.secret = func(context.Context) ([]byte, error) { return []byte(secret), nil }
-	return a
+	return newAPIWith(t, desk.Options{Engine: layertest.Around(engine), Secret: func(context.Context) ([]byte, error) { return []byte(secret), nil }}, rules...)
 }
 
 func TestEveryDaemonOnAnEngineHonoursATokenOnce(t *testing.T) {
@@ -308,12 +308,12 @@ func TestEveryDaemonOnAnEngineHonoursATokenOnce(t *testing.T) {
 func TestATokenOutlivesItsRule(t *testing.T) {
 	inBubble(t, func(t *testing.T, a *API) {
 		token := tokenOf(t, post(a, "/v1/reserve", `{"requests":[{"rule":"jobs","key":"a"},{"key":"a","cost":4}]}`))
-		named, _ := a.InForce()
-		a.Use(named[:1], nil) // without jobs
+		named, _ := a.desk.Rules()
+		a.desk.Use(named[:1], nil) // without jobs
 		if w := post(a, "/v1/settle", `{"token":"`+token+`","costs":[1,1]}`); w.Code != 200 {
 			t.Errorf("settle after the reload: got %d %s", w.Code, w.Body)
 		}
-		a.Use(named, nil)
+		a.desk.Use(named, nil)
 		checkRemaining(t, a, "jobs", "a", "2")
 		checkRemaining(t, a, "default", "a", "9")
 	}, slowly, twoJobs)

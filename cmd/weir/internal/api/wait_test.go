@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/internal/layertest"
 )
 
@@ -102,12 +102,7 @@ func TestWaitsAreBoundedByTheCallersPatience(t *testing.T) {
 
 func TestWaitsAreBoundedByTheDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rule, err := weir.ParseRule("jobs=concurrency 1 lease 10m")
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := New(Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Rules: []*weir.Rule{rule}, Log: slog.New(slog.DiscardHandler),
-			Wait: WaitOptions{Longest: 5 * time.Second, Callers: 2}})
+		a := newAPIWith(t, desk.Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Wait: desk.WaitOptions{Longest: 5 * time.Second, Callers: 2}}, "jobs=concurrency 1 lease 10m")
 		const ask = `{"rule":"jobs","key":"a","patience":3600}`
 		post(a, "/v1/reserve", ask)
 		first, second := send(a, "/v1/reserve", ask), send(a, "/v1/reserve", ask)
@@ -124,8 +119,9 @@ func TestWaitsAreBoundedByTheDaemon(t *testing.T) {
 
 // Waiting callers with more than 16 KiB of requests hold at most that much for each of --max-waiting.
 func TestTheMemoryOfWaitingCallersIsBounded(t *testing.T) {
-	inBubble(t, func(t *testing.T, a *API) {
-		a.waits.large.most = 64
+	synctest.Test(t, func(t *testing.T) {
+		const places, place = 64, 16 << 10
+		a := newAPIWith(t, desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Wait: desk.WaitOptions{Callers: places}}, slowly, "one=token bucket 1/10s burst 1")
 		post(a, "/v1/take", `{"rule":"one","key":"a"}`)
 		large := `{"patience":30,"requests":[{"rule":"one","key":"a"},` + strings.TrimPrefix(askFor(100, 4096, ""), `{"requests":[`)
 		before := heapInUse()
@@ -133,7 +129,7 @@ func TestTheMemoryOfWaitingCallersIsBounded(t *testing.T) {
 		for range 2 { // 27 places each
 			callers = append(callers, send(a, "/v1/wait", large))
 		}
-		if used, most := heapInUse()-before, 3*a.waits.large.most*waitingBytes; used > most {
+		if used, most := heapInUse()-before, 3*places*place; used > most {
 			t.Errorf("two large callers hold %d KiB, want at most %d, three times their requests", used>>10, most>>10)
 		}
 		refused := send(a, "/v1/wait", large)
@@ -149,11 +145,14 @@ func TestTheMemoryOfWaitingCallersIsBounded(t *testing.T) {
 				t.Errorf("a large caller: got %d %s", w.Code, w.Body)
 			}
 		}
-		if left := a.waits.large.taken; left != 0 {
-			t.Errorf("%d places are taken when nobody waits", left)
-		}
 		checkWaiting(t, a, `{"callers":0,"oldest":0,"granted":3,"refused":{"engine":0,"full":1,"left":0,"never":0,"patience":0,"stop":0}`)
-	}, slowly, "one=token bucket 1/10s burst 1")
+		for range 2 { // the places are free again
+			callers = append(callers, send(a, "/v1/wait", large))
+			if w := <-callers[len(callers)-1].answer; w.Code != 200 {
+				t.Errorf("a large caller when nobody waits: got %d %s", w.Code, w.Body)
+			}
+		}
+	})
 }
 
 func TestACostAboveTheCapacityIsNotWaitedFor(t *testing.T) {
@@ -206,7 +205,7 @@ func TestAGrantThatNoClientReadsIsGivenBack(t *testing.T) {
 			a := newAPI(t, leaving(memory, leave), "default=token bucket 5/366d")
 			r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(`{"key":"a","cost":3,"patience":`+patience+`}`))
 			a.ServeHTTP(httptest.NewRecorder(), r)
-			d, err := memory.Peek(t.Context(), a.force.Load().rules["default"].For("a", 0))
+			d, err := memory.Peek(t.Context(), a.desk.InForce().Rule([]byte("default")).For("a", 0))
 			if err != nil || d.Remaining != 5 {
 				t.Errorf("%s with patience %s: %d units are left (%v), want 5", path, patience, d.Remaining, err)
 			}
@@ -329,7 +328,7 @@ func TestAReloadIsInForceForWaitingCallers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.Use([]*weir.Rule{raised}, nil)
+		a.desk.Use([]*weir.Rule{raised}, nil)
 		for i, c := range callers[1:] {
 			if w := <-c.answer; w.Code != 200 || c.took > 10100*time.Millisecond {
 				t.Errorf("caller %d: got %d %s after %v, want a grant at the reload after 10s", i+1, w.Code, w.Body, c.took)

@@ -78,6 +78,9 @@ type Denied struct {
 	Detail string
 }
 
+// Error returns the detail.
+func (d *Denied) Error() string { return d.Detail }
+
 // Deny returns the answer to a caller that lacks a scope for a rule, or for what belongs to no rule.
 func (i *Identity) Deny(scope Scope, rule string) Denied {
 	what := "this needs the scope " + scope.String()

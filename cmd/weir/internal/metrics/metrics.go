@@ -20,7 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
 	"github.com/weirflow/weir/layer"
@@ -47,7 +47,7 @@ type Metrics struct {
 // New returns metrics for an engine of a kind, memory or redis. Refusals are logged.
 func New(engine string, log *slog.Logger) *Metrics {
 	m := &Metrics{Top: top.New(), registry: prometheus.NewRegistry(), decisions: promlimit.New(), http: newRequests(), refusals: newRefusals(log)}
-	m.differences = counters("weir_beside_decisions_total", "Decisions of shadows and candidates beside those in force, by difference: same, stricter, looser or error.", "rule", "as", "difference")
+	m.differences = counters("weir_beside_decisions_total", "Decisions of shadows and candidates beside those in force, by difference: same, stricter, looser, or error, also if too many were to be decided.", "rule", "as", "difference")
 	m.calls = counters("weir_engine_calls_total", "Calls of a shared engine, by outcome: ok, or the failure.", "outcome")
 	m.calls.WithLabelValues(outcomeOK) // also of a daemon that has made none
 	m.callTimes = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_engine_call_duration_seconds", Help: "Duration of the calls of a shared engine.",
@@ -96,7 +96,7 @@ func (m *Metrics) Observe(e weir.Engine) (weir.Engine, error) {
 
 // decided counts a decision on requests of callers. Others are those by which the daemon remembers settlements.
 func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
-	if o.Rule == api.SettledRule {
+	if o.Rule == desk.SettledRule {
 		return
 	}
 	if isBeside(o.Rule) { // Compared counts them, because they admit and refuse nobody

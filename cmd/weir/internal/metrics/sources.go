@@ -8,15 +8,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // Sources are what a scrape reads.
 type Sources struct {
 	Engine weir.Engine
-	API    *api.API
+	Desk   *desk.Desk
 	Rules  *rules.Set // nil without rules in files
+	// Unready returns why the daemon wants no new work, or "".
+	Unready func() string
 	// Certificates returns the end of each certificate, by the flag that names its file.
 	Certificates func() map[string]time.Time
 	// CredentialsFail reports whether files of tokens or certificates have a problem.
@@ -83,8 +85,8 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect sends the values.
 func (c collector) Collect(to chan<- prometheus.Metric) {
-	ready.send(to, truth(c.API.Unready() == ""))
-	engineUp.send(to, truth(c.API.EngineFails() == ""))
+	ready.send(to, truth(c.Unready() == ""))
+	engineUp.send(to, truth(c.Desk.EngineFails() == ""))
 	c.collectRules(to)
 	c.collectCredentials(to)
 	c.collectKeys(to)
@@ -97,7 +99,7 @@ func (c collector) collectRules(to chan<- prometheus.Metric) {
 		last := c.Rules.Last()
 		failing = last.Err != nil && last.Now != nil // otherwise changes go unnoticed
 	}
-	ruleNumber.send(to, float64(c.API.Rules()))
+	ruleNumber.send(to, float64(c.Desk.InForce().Number()))
 	if c.Overrides != nil {
 		overrides.send(to, float64(c.Overrides()))
 	}
@@ -132,7 +134,7 @@ func (c collector) collectKeys(to chan<- prometheus.Metric) {
 const mostLines = 1000
 
 func (c collector) collectWaiting(to chan<- prometheus.Metric) {
-	s := c.API.Waiting()
+	s := c.Desk.Waiting()
 	sent := 0
 	for _, line := range s.Rules {
 		if line.Callers == 0 && line.Granted == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(line.Refused)), func(n uint64) bool { return n > 0 }) {

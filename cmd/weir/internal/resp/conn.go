@@ -178,13 +178,11 @@ func (c *conn) decide() {
 	if len(c.calls) == 0 {
 		return
 	}
-	ctx, cancel := c.server.patience()
-	defer cancel()
 	c.results = slices.Grow(c.results[:0], len(c.calls))[:len(c.calls)]
 	if len(c.calls) == 1 {
-		answer, err := c.server.Engine.Do(ctx, c.calls[0])
-		c.results[0] = weir.Result{Decision: answer.Decision, Err: err}
-	} else if err := c.server.Engine.Each(ctx, c.calls, c.results); err != nil {
+		d, err := c.server.Desk.Do(context.Background(), c.calls[0])
+		c.results[0] = weir.Result{Decision: d, Err: err}
+	} else if err := c.server.Desk.Each(context.Background(), c.calls, c.results); err != nil {
 		for i := range c.results {
 			c.results[i].Err = err
 		}
@@ -205,8 +203,8 @@ func (c *conn) answer(call *weir.Call, f format, r *weir.Result) {
 		c.out = appendLine(c.out, '-', c.failure(r.Err).Error())
 		return
 	}
-	if c.server.Asked != nil && call.Op == weir.OpTake {
-		c.server.Asked(call.Requests, r.Decision.Allowed)
+	if call.Op == weir.OpTake {
+		c.server.Desk.Took(c.who, call.Requests, nil, r.Decision)
 	}
 	c.appendDecision(f, r.Decision, call.Requests)
 }
@@ -215,10 +213,10 @@ func (c *conn) answer(call *weir.Call, f format, r *weir.Result) {
 func (c *conn) appendDecision(f format, d weir.Decision, requests []weir.Request) {
 	at := len(c.out)
 	c.out = appendDecision(c.out, f, d)
-	if f != asDecision || c.server.ResetAt == nil {
+	if f != asDecision {
 		return
 	}
-	if end, ok := c.server.ResetAt(d, requests); ok {
+	if end, ok := c.server.Desk.InForce().QuotaEnd(d, requests); ok {
 		c.out[at+1]++ // the number of elements, a digit
 		c.out = appendBulk(c.out, end.Format(time.RFC3339))
 	}
@@ -229,7 +227,7 @@ func (c *conn) failure(err error) error {
 	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
 		return fmt.Errorf("ERR %w", bad)
 	}
-	c.server.failed(err)
+	c.server.Desk.Failed(err)
 	counted := ""
 	switch weir.WasCounted(err) {
 	case weir.CountedYes:

@@ -18,7 +18,7 @@ import (
 
 func TestASilentEncryptedClientBeyondTheBoundHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := start(t, func(o *Options) { o.Clients = 1 })
+		d := start(t, func(o *setup) { o.Clients = 1 })
 		first := d.dial(t)
 		_ = first.do("PING")
 		here, there := net.Pipe()
@@ -90,7 +90,7 @@ func TestARevokedTokenHasNoRightsOnOpenConnections(t *testing.T) {
 		token, form := door.NewToken()
 		_, other := door.NewToken()
 		known, replace := keys(t, "shop "+form+" take")
-		c := start(t, func(o *Options) { o.Door = &door.Port{Keys: known} }).dial(t)
+		c := start(t, func(o *setup) { o.Door = &door.Port{Keys: known} }).dial(t)
 		if got := c.do("AUTH", token); got != "+OK" {
 			t.Fatal(got)
 		}
@@ -108,7 +108,7 @@ func TestAStrangerHasLittleMemoryAndTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		token, form := door.NewToken()
 		known, _ := keys(t, "shop "+form+" take")
-		d := start(t, func(o *Options) { o.Door = &door.Port{Keys: known} })
+		d := start(t, func(o *setup) { o.Door = &door.Port{Keys: known} })
 		c := d.dial(t)
 		go func() { _, _ = io.WriteString(c.conn, largePeek()) }()
 		if got, next := c.answer(), c.answer(); got != "-ERR Protocol error: a command before AUTH has more than 16384 bytes" || next != "EOF" {

@@ -97,10 +97,10 @@ const cellPrefix = "Cell error: Store error: "
 
 func (c *conn) throttle(op weir.Op, key []byte, of limit, cost int64) error {
 	if !c.who.May(door.Dynamic, "") {
-		return c.denied(door.Dynamic, "")
+		return c.denied(door.Dynamic)
 	}
 	if op == weir.OpReturn && !c.who.May(door.Refund, "") {
-		return c.denied(door.Refund, "")
+		return c.denied(door.Refund)
 	}
 	if of.maxBurst < 0 || of.maxBurst >= weir.MaxCount {
 		return fmt.Errorf("ERR max_burst %d: not within 0 and %d", of.maxBurst, int64(weir.MaxCount-1))
@@ -119,10 +119,10 @@ func (c *conn) forget(args [][]byte) error {
 		return errArity("del")
 	}
 	if !c.who.May(door.Dynamic, "") {
-		return c.denied(door.Dynamic, "")
+		return c.denied(door.Dynamic)
 	}
 	if !c.who.May(door.Refund, "") { // the units may be those of others
-		return c.denied(door.Refund, "")
+		return c.denied(door.Refund)
 	}
 	rule, err := c.server.limits.rule(limit{0, 1, time.Second})
 	if err != nil {

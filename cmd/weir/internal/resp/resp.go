@@ -15,31 +15,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // Options configure a Server.
 type Options struct {
-	Engine weir.Engine
-	// Rule returns the rule of a name, or nil. It must not keep the name.
-	Rule func(name []byte) *weir.Rule
-	// Unnamed says why a client can name no such rule.
-	Unnamed func(rule string) string
-	// Patience bounds the time that the engine may take to decide. 0 leaves it unbounded.
-	Patience time.Duration
-	// Asked, if not nil, learns of each take that was decided. It must not keep the requests or block.
-	Asked func(requests []weir.Request, allowed bool)
-	// Wait takes the requests as soon as the engine admits them, within the caller's patience. A refusal is no error. The
-	// context ends when the client leaves.
-	Wait func(client context.Context, patience time.Duration, requests []weir.Request) (weir.Decision, error)
-	// Reserve and Settle serve WEIR.RESERVE and WEIR.SETTLE, like those of package api.
-	Reserve func(client context.Context, patience time.Duration, requests []weir.Request) (d weir.Decision, token string, err error)
-	Settle  func(ctx context.Context, token string, may func(rule string) error, costs ...int64) error
-	// ResetAt returns when the window of the quota ends that has decided. ok is false without one. It may be nil.
-	ResetAt func(d weir.Decision, requests []weir.Request) (end time.Time, ok bool)
-	// Failed, if not nil, learns of each error of the engine.
-	Failed func(error)
+	Desk *desk.Desk
 	// Door says who a client is.
 	Door *door.Port
 	// Clients bounds the connections.
@@ -78,7 +60,7 @@ type Server struct {
 // New returns a server.
 func New(o Options) *Server {
 	s := &Server{Options: o, open: map[*conn]struct{}{}}
-	s.limits.check = o.Engine.Check
+	s.limits.check = o.Desk.Engine().Check
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -180,18 +162,4 @@ func (s *Server) wantsMore(c *conn) error {
 		return net.ErrClosed
 	}
 	return c.net.SetReadDeadline(until)
-}
-
-// patience returns the context of a call of the engine.
-func (s *Server) patience() (context.Context, context.CancelFunc) {
-	if s.Patience == 0 {
-		return context.Background(), func() {}
-	}
-	return context.WithTimeout(context.Background(), s.Patience)
-}
-
-func (s *Server) failed(err error) {
-	if s.Failed != nil {
-		s.Failed(err)
-	}
 }

@@ -17,9 +17,8 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
-	"github.com/weirflow/weir/pace"
 )
 
 // pipes is a listener in memory.
@@ -46,39 +45,30 @@ type daemon struct {
 	on *pipes
 }
 
-func start(t testing.TB, change func(*Options)) *daemon {
-	rules := map[string]*weir.Rule{}
+// setup is what a server of tests is made of.
+type setup struct {
+	Options
+	desk desk.Options
+}
+
+func start(t testing.TB, change func(*setup)) *daemon {
+	log := slog.New(slog.DiscardHandler)
+	o := setup{
+		Options{Clients: 100, Log: log, Door: &door.Port{Open: door.Anyone("test", door.All)}},
+		desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Log: log},
+	}
 	for _, text := range []string{"login=token bucket 5/m", "day=fixed window 100/d", "slow=leaky bucket 1/s queue 3", "one=concurrency 2 lease 30s"} {
 		r, err := weir.ParseRule(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules[r.Name()] = r
-	}
-	o := Options{
-		Engine: weir.NewMemory(weir.MemoryOptions{}), Clients: 100, Log: slog.New(slog.DiscardHandler),
-		Rule: func(name []byte) *weir.Rule { return rules[string(name)] }, Unnamed: func(string) string { return "no rule has that name" },
-		Door: &door.Port{Open: door.Anyone("test", door.All)},
+		o.desk.Rules = append(o.desk.Rules, r)
 	}
 	if change != nil {
 		change(&o)
 	}
-	queue, err := pace.NewQueue(o.Engine, pace.QueueOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o.Wait == nil {
-		o.Wait = func(ctx context.Context, patience time.Duration, requests []weir.Request) (weir.Decision, error) {
-			ctx, cancel := context.WithTimeout(ctx, patience)
-			defer cancel()
-			d, err := queue.Wait(ctx, requests...)
-			if err != nil && context.Cause(ctx) != context.Canceled {
-				return o.Engine.Peek(context.Background(), requests...)
-			}
-			return d, err
-		}
-	}
-	d := &daemon{New(o), &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}}
+	o.Desk = desk.New(o.desk)
+	d := &daemon{New(o.Options), &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}}
 	go func() { _ = d.Serve(d.on) }()
 	t.Cleanup(func() {
 		_ = d.on.Close()
@@ -201,7 +191,7 @@ func counted(e weir.Engine, calls *atomic.Int64) weir.Engine {
 func TestAPipelineIsOneCallOfTheEngineAndAnsweredInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
-		d := start(t, func(o *Options) { o.Engine = counted(o.Engine, &calls) })
+		d := start(t, func(o *setup) { o.desk.Engine = counted(o.desk.Engine, &calls) })
 		c := d.dial(t)
 		var pipeline strings.Builder
 		for range 100 {
@@ -299,14 +289,7 @@ func TestAnHTTPRequestIsNoCommand(t *testing.T) {
 // A reservation holds a slot until its token settles it, and units come back by their true cost.
 func TestATokenSettlesAReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := start(t, func(o *Options) {
-			var rules []*weir.Rule
-			for _, name := range []string{"login", "one"} {
-				rules = append(rules, o.Rule([]byte(name)))
-			}
-			a := api.New(api.Options{Engine: o.Engine, Rules: rules, Log: o.Log})
-			o.Rule, o.Wait, o.Reserve, o.Settle = a.Rule, a.Wait, a.Reserve, a.Settle
-		})
+		d := start(t, nil)
 		c := d.dial(t)
 		token, decision, _ := strings.Cut(c.do("WEIR.RESERVE", "0", "login", "alice", "4"), " ")
 		if decision != "1 5 1 0 48000 0" || len(token) < 20 {
@@ -345,9 +328,13 @@ func TestATokenSettlesAReservation(t *testing.T) {
 
 func TestAWaitHoldsBackOnlyItsConnectionAndEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := start(t, func(o *Options) {
-			o.Failed = func(err error) { t.Errorf("the engine has failed by a client that left: %v", err) }
-		})
+		var log strings.Builder
+		defer func() {
+			if log.Len() > 0 {
+				t.Errorf("the engine has failed by a client that left: %s", &log)
+			}
+		}()
+		d := start(t, func(o *setup) { o.desk.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 		waiter, other := d.dial(t), d.dial(t)
 		if got := other.do("WEIR.TAKE", "login", "k", "5"); got != "1 5 0 0 60000 0" {
 			t.Fatal(got)
@@ -402,7 +389,7 @@ func TestShutdownEndsWaitsAndAnswersWhatArrived(t *testing.T) {
 
 func TestClientsBeyondTheBoundAndSilentOnesAreTurnedAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := start(t, func(o *Options) { o.Clients = 1 })
+		d := start(t, func(o *setup) { o.Clients = 1 })
 		first := d.dial(t)
 		if got := first.do("PING"); got != "+PONG" {
 			t.Fatal(got)
@@ -422,20 +409,20 @@ func TestClientsBeyondTheBoundAndSilentOnesAreTurnedAway(t *testing.T) {
 
 func TestAnEngineThatFailsOrPanicsIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		failures := 0
-		d := start(t, func(o *Options) {
-			o.Engine = weir.Wrap(o.Engine, func(context.Context, weir.Call, weir.Next) (weir.Answer, error) {
+		var log strings.Builder
+		d := start(t, func(o *setup) {
+			o.desk.Engine = weir.Wrap(o.desk.Engine, func(context.Context, weir.Call, weir.Next) (weir.Answer, error) {
 				return weir.Answer{}, io.ErrUnexpectedEOF
 			})
-			o.Failed = func(error) { failures++ }
+			o.desk.Log = slog.New(slog.NewTextHandler(&log, nil))
 		})
 		c := d.dial(t)
 		want := "-UNAVAILABLE the engine could not decide, and admitted nothing, though it may have counted this command"
-		if got := c.do("WEIR.TAKE", "login", "k"); got != want || failures != 1 {
-			t.Errorf("got %s and %d failures", got, failures)
+		if got := c.do("WEIR.TAKE", "login", "k"); got != want || strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("got %s and the log %q", got, &log)
 		}
-		p := start(t, func(o *Options) {
-			o.Engine = weir.Wrap(o.Engine, func(context.Context, weir.Call, weir.Next) (weir.Answer, error) { panic("no") })
+		p := start(t, func(o *setup) {
+			o.desk.Engine = weir.Wrap(o.desk.Engine, func(context.Context, weir.Call, weir.Next) (weir.Answer, error) { panic("no") })
 		})
 		if got := p.dial(t).do("WEIR.TAKE", "login", "k"); got != "EOF" {
 			t.Errorf("a panic answered %s", got)
@@ -457,7 +444,7 @@ func TestScopesDecideWhatAClientMay(t *testing.T) {
 			door.Dynamic | door.Refund: {"CL.THROTTLE k 1 1 1 -1", "DEL k"},
 		}
 		for has := range commands {
-			c := start(t, func(o *Options) { o.Door.Open = door.Anyone("test", has) }).dial(t)
+			c := start(t, func(o *setup) { o.Door.Open = door.Anyone("test", has) }).dial(t)
 			for scope, lines := range commands {
 				for _, line := range lines {
 					if got := c.do(strings.Fields(line)...); strings.HasPrefix(got, "-NOPERM") == (has&scope == scope) {
@@ -466,7 +453,7 @@ func TestScopesDecideWhatAClientMay(t *testing.T) {
 				}
 			}
 		}
-		nobody := start(t, func(o *Options) { o.Door.Open = nil }).dial(t)
+		nobody := start(t, func(o *setup) { o.Door.Open = nil }).dial(t)
 		if got := nobody.do("HELLO", "3", "AUTH", "default", "wrong"); !strings.HasPrefix(got, "-WRONGPASS") {
 			t.Errorf("an unknown token got %s", got)
 		}

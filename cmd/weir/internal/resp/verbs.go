@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
@@ -39,22 +39,22 @@ func (c *conn) read3(requests []weir.Request, name []byte, words [][]byte, scope
 				return nil, fmt.Errorf("ERR cost %.32q: not a whole number from 0", words[2])
 			}
 		}
-		rule := c.server.Rule(words[0])
+		rule := c.server.Desk.InForce().Rule(words[0])
 		if rule == nil {
-			return nil, fmt.Errorf("ERR rule %.64q: %s", words[0], c.server.Unnamed(string(words[0])))
-		}
-		if !c.who.May(scope, rule.Name()) {
-			return nil, c.denied(scope, rule.Name())
+			return nil, fmt.Errorf("ERR rule %.64q: %s", words[0], c.server.Desk.InForce().Unnamed(string(words[0])))
 		}
 		requests = append(requests, rule.For(c.text(words[1]), cost))
+	}
+	if refused := desk.May(c.who, scope, requests); refused != nil {
+		return nil, noPermission(*refused)
 	}
 	return requests, nil
 }
 
-// denied answers a client that lacks a scope.
-func (c *conn) denied(scope door.Scope, rule string) error {
-	return errors.New("NOPERM " + c.who.Deny(scope, rule).Detail)
-}
+// denied answers a client that lacks a scope for what belongs to no rule.
+func (c *conn) denied(scope door.Scope) error { return noPermission(c.who.Deny(scope, "")) }
+
+func noPermission(d door.Denied) error { return errors.New("NOPERM " + d.Detail) }
 
 // clear serves WEIR.RESET rule key.
 func (c *conn) clear(args [][]byte) error {
@@ -77,8 +77,8 @@ const maxWait = int64(24 * time.Hour / time.Millisecond)
 
 // wait serves WEIR.WAIT milliseconds rule key [cost] …. It holds back the later commands of its connection, and ends with it.
 func (c *conn) wait(args [][]byte) error {
-	return c.patiently(args, func(ctx context.Context, patience time.Duration, requests []weir.Request) error {
-		d, err := c.server.Wait(ctx, patience, requests)
+	return c.patiently(args, func(p desk.Patient, requests []weir.Request) error {
+		d, err := c.server.Desk.Wait(p, requests)
 		if err == nil {
 			c.appendDecision(asDecision, d, requests)
 		}
@@ -89,8 +89,8 @@ func (c *conn) wait(args [][]byte) error {
 // reserve serves WEIR.RESERVE milliseconds rule key [cost] …. It answers with a token, which is empty after a refusal, and the
 // decision.
 func (c *conn) reserve(args [][]byte) error {
-	return c.patiently(args, func(ctx context.Context, patience time.Duration, requests []weir.Request) error {
-		d, token, err := c.server.Reserve(ctx, patience, requests)
+	return c.patiently(args, func(p desk.Patient, requests []weir.Request) error {
+		d, token, _, err := c.server.Desk.Reserve(p, requests)
 		if err == nil {
 			c.out = appendBulk(appendHead(c.out, '*', 2), token)
 			c.appendDecision(asDecision, d, requests)
@@ -100,7 +100,7 @@ func (c *conn) reserve(args [][]byte) error {
 }
 
 // patiently asks for requests while the connection stays.
-func (c *conn) patiently(args [][]byte, ask func(context.Context, time.Duration, []weir.Request) error) error {
+func (c *conn) patiently(args [][]byte, ask func(desk.Patient, []weir.Request) error) error {
 	if len(args) < 4 {
 		return errArity(string(args[0]))
 	}
@@ -118,16 +118,16 @@ func (c *conn) patiently(args [][]byte, ask func(context.Context, time.Duration,
 	ctx, cancel := context.WithCancel(c.server.ctx)
 	defer cancel()
 	end := c.arrives(cancel)
-	err = ask(ctx, time.Duration(patience)*time.Millisecond, requests)
+	err = ask(desk.Patient{Client: ctx, Patience: time.Duration(patience) * time.Millisecond}, requests)
 	end()
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, api.ErrStopping) || c.server.ctx.Err() != nil:
+	case errors.Is(err, desk.ErrStopping) || c.server.ctx.Err() != nil:
 		return errors.New("UNAVAILABLE the daemon is stopping, and the caller was not admitted")
 	case ctx.Err() != nil: // which fails no engine
 		return errors.New("UNAVAILABLE the client closed the connection while it waited, and was not admitted")
-	case errors.Is(err, api.ErrSlots):
+	case errors.Is(err, desk.ErrSlots):
 		return fmt.Errorf("ERR %w", err)
 	case errors.Is(err, weir.ErrQueueFull):
 		return errors.New("UNAVAILABLE too many callers wait, and nothing was taken; ask again, or raise weir serve --max-waiting")
@@ -141,7 +141,7 @@ func (c *conn) settle(args [][]byte) error {
 		return errArity("weir.settle")
 	}
 	if !c.who.Some(door.Take) {
-		return c.denied(door.Take, "")
+		return c.denied(door.Take)
 	}
 	var costs []int64
 	for _, word := range args[2:] {
@@ -151,17 +151,13 @@ func (c *conn) settle(args [][]byte) error {
 		}
 		costs = append(costs, cost)
 	}
-	var denied error
-	may := func(rule string) error {
-		if !c.who.May(door.Take, rule) {
-			denied = c.denied(door.Take, rule)
-		}
-		return denied
-	}
-	switch err := c.server.Settle(c.server.ctx, string(args[1]), may, costs...); {
-	case denied != nil:
-		return denied
-	case errors.Is(err, api.ErrToken), errors.Is(err, api.ErrCosts):
+	err := c.server.Desk.Settle(c.server.ctx, c.who, string(args[1]), false, costs...)
+	_, number := errors.AsType[*desk.CostsError](err)
+	refused, lacks := errors.AsType[*door.Denied](err)
+	switch {
+	case lacks:
+		return noPermission(*refused)
+	case number, err == desk.ErrToken:
 		return fmt.Errorf("ERR %w", err)
 	case err != nil:
 		return c.failure(err)
@@ -171,11 +167,10 @@ func (c *conn) settle(args [][]byte) error {
 
 // reset clears a key, and reports whether it had used units.
 func (c *conn) reset(request weir.Request) (used bool, err error) {
-	ctx, cancel := c.server.patience()
-	defer cancel()
-	d, err := c.server.Engine.Peek(ctx, request)
+	ctx := context.Background()
+	d, err := c.server.Desk.Do(ctx, weir.Call{Op: weir.OpPeek, Requests: []weir.Request{request}})
 	if err == nil {
-		err = c.server.Engine.Reset(ctx, request)
+		err = c.server.Desk.Reset(ctx, request)
 	}
 	if err != nil {
 		return false, c.failure(err)

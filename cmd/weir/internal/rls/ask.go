@@ -5,11 +5,12 @@ import (
 	"context"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 )
 
 // decide makes one call to the engine, if the call needs it. If a rule refuses without the engine, or a question beside it
 // is refused, nothing is taken.
-func (c *call) decide(ctx context.Context, engine weir.Engine) error {
+func (c *call) decide(ctx context.Context, engine *desk.Desk) error {
 	if err := c.askFirst(ctx, engine); err != nil {
 		return err
 	}
@@ -18,18 +19,18 @@ func (c *call) decide(ctx context.Context, engine weir.Engine) error {
 	}
 	taking := c.taking()
 	switch {
-	case taking == nil && len(c.others)+len(c.beside) == 0:
+	case taking == nil && len(c.others) == 0:
 		return nil
 	case len(c.parts) == 1 && c.parts[0].op == record && c.parts[0].counted.hits == 1:
 		p := &c.parts[0]
-		d, err := engine.Record(ctx, c.others...)
+		d, err := engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: c.others})
 		if p.decision, p.refused = d, !d.Allowed; p.counted.Limit.Spares(err) {
 			p.refused, err = false, nil
 		}
 		return err
 	}
-	if taking != nil && len(c.takes) == len(taking.requests) && len(c.others)+len(c.beside) == 0 {
-		d, err := engine.Take(ctx, c.takes...)
+	if taking != nil && len(c.takes) == len(taking.requests) && len(c.others) == 0 {
+		d, err := engine.Do(ctx, weir.Call{Op: weir.OpTake, Requests: c.takes})
 		c.decision, taking.decision, taking.refused = d, d, !d.Allowed
 		return err
 	}
@@ -37,21 +38,14 @@ func (c *call) decide(ctx context.Context, engine weir.Engine) error {
 		return nil
 	}
 	c.results = append(c.results[:0], make([]weir.Result, len(c.asked))...)
-	err := engine.Each(ctx, c.asked, c.results)
-	if len(c.asked) == len(c.beside) { // the answer does not depend on them
-		for i := range c.results {
-			c.results[i].Err = cmp.Or(c.results[i].Err, err)
-		}
-		return nil
-	}
-	if err != nil {
+	if err := engine.Each(ctx, c.asked, c.results); err != nil {
 		return err
 	}
 	return c.readResults()
 }
 
 // askFirst asks the questions beside what is taken, in one call. One that is refused keeps the others from taking.
-func (c *call) askFirst(ctx context.Context, engine weir.Engine) error {
+func (c *call) askFirst(ctx context.Context, engine *desk.Desk) error {
 	if len(c.takes) == 0 || !c.decision.Allowed {
 		return nil
 	}
@@ -98,7 +92,7 @@ func (c *call) taking() *part {
 }
 
 // list lists the calls to the engine: one decision on all that take, then what each other descriptor asks, or its
-// figures, and last the shadows, which change no answer. The statistics need what remained before several hits.
+// figures. The statistics need what remained before several hits.
 func (c *call) list() {
 	if len(c.takes) > 0 {
 		c.asked = append(c.asked, weir.Call{Op: weir.OpTake, Requests: c.takes})
@@ -117,9 +111,6 @@ func (c *call) list() {
 		default:
 			c.asked = append(c.asked, weir.Call{Op: weir.OpPeek, Requests: p.requests})
 		}
-	}
-	for i := range c.beside {
-		c.asked = append(c.asked, weir.Call{Op: weir.OpTake, Requests: c.beside[i : i+1 : i+1]})
 	}
 }
 

@@ -35,7 +35,7 @@ func benchCall(b testing.TB, descriptors int) *service.RateLimitRequest {
 }
 
 func benchServer(b testing.TB) *Server {
-	s, _ := newServer(b, benchRules, func(o *Options) { o.Engine = weir.NewMemory(weir.MemoryOptions{}) })
+	s, _ := newServer(b, benchRules, func(o *setup) { o.desk.Engine = weir.NewMemory(weir.MemoryOptions{}) })
 	return s
 }
 

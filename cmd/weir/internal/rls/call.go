@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -68,27 +69,26 @@ func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *s
 	if err := c.allowed(who); err != nil {
 		return nil, err
 	}
-	if err := c.decide(ctx, s.Engine); err != nil {
+	if err := c.decide(ctx, s.Desk); err != nil {
 		return nil, s.fail(err)
 	}
-	if s.Asked != nil {
-		c.tellAsked(s.Asked)
-	}
-	c.tell(ctx, s)
+	c.tell(ctx, s.Desk)
+	s.Desk.Took(who, c.takes, c.beside, c.decision)
 	if c.in.compat != nil {
 		return c.answerCompat(s), nil
 	}
 	return c.answer(), nil
 }
 
-// tellAsked tells of the decision on what is taken, and of those that are recorded, each by itself.
-func (c *call) tellAsked(asked func(requests []weir.Request, allowed bool)) {
-	if len(c.takes) > 0 {
-		asked(c.takes, c.decision.Allowed)
-	}
+// tell tells of what rules decided without the engine, and of what is recorded, each by itself.
+func (c *call) tell(ctx context.Context, d *desk.Desk) {
 	for i := range c.parts {
-		if p := &c.parts[i]; p.op == record && len(p.requests) > 0 && p.counted.Limit != nil {
-			asked(p.requests, !p.over() || p.counted.Limit.Shadow || c.in.compat.Shadow)
+		p := &c.parts[i]
+		switch {
+		case p.reason != "" && p.op == take:
+			d.NoteJudged(ctx, nameOf(p.rule), !p.refused, p.reason)
+		case p.op == record && len(p.requests) > 0 && p.counted.Limit != nil:
+			d.Recorded(p.requests, !p.over() || p.counted.Limit.Shadow || c.in.compat.Shadow)
 		}
 	}
 }
@@ -113,8 +113,15 @@ func (s *Server) fail(err error) error {
 		return status.Errorf(codes.InvalidArgument, "rls: %s %s", bad.Field, bad.Reason)
 	}
 	s.Stats.Undecided.Add(1)
-	s.Failed(err)
+	s.Desk.Failed(err)
 	return status.Error(codes.Unavailable, "rls: the engine could not decide, and admitted nothing")
+}
+
+func nameOf(r *rules.Rule) string {
+	if r == nil {
+		return ""
+	}
+	return r.Name
 }
 
 func (c *call) begin(in *inUse, r *service.RateLimitRequest) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
-	"slices"
-	"strings"
 
 	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
@@ -15,21 +13,28 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
+// callerKey is the context key of the identity that turnAway has found.
+type callerKey struct{}
+
 // caller returns who asks over gRPC.
 func (s *Server) caller(ctx context.Context) *door.Identity {
+	if who, ok := ctx.Value(callerKey{}).(*door.Identity); ok {
+		return who
+	}
 	return s.identify(ctx, metadata.ValueFromIncomingContext(ctx, "authorization"))
 }
 
 // turnAway refuses a call of a stranger before its message is read, which may take many times the memory of its bytes.
 func (s *Server) turnAway(ctx context.Context, call *tap.Info) (context.Context, error) {
 	if call.FullMethodName == service.RateLimitService_ShouldRateLimit_FullMethodName {
-		if who := s.identify(ctx, call.Header["authorization"]); !who.Some(door.Take) {
+		who := s.identify(ctx, call.Header["authorization"])
+		if !who.Some(door.Take) {
 			return nil, denied(who, door.Take, "")
 		}
+		ctx = context.WithValue(ctx, callerKey{}, who)
 	}
 	return ctx, nil
 }
@@ -54,10 +59,6 @@ func (c *call) allowed(who *door.Identity) error {
 	if who.May(door.Take, "") && who.May(door.Dynamic, "") && who.May(door.Refund, "") {
 		return nil
 	}
-	c.beside = slices.DeleteFunc(c.beside, func(q weir.Request) bool {
-		name, _, _ := strings.Cut(q.Rule.Name(), "~") // of a shadow or candidate
-		return !who.May(door.Take, name)
-	})
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.own != nil && !who.May(door.Dynamic, "") {

@@ -87,18 +87,10 @@ func (c *call) find(s *Server, p *part, d *envoy.RateLimitDescriptor) error {
 	return nil
 }
 
-// overrider is an engine that gives keys other limits than those of their rules.
-type overrider interface {
-	Requests(requests []weir.Request) []weir.Request
-}
-
 // instead returns the limit of an override of a key, or nil.
 func (c *call) instead(s *Server, asked weir.Request) *weir.Rule {
-	if s.overrider == nil {
-		return nil
-	}
 	c.probe[0] = asked
-	if q := s.overrider.Requests(c.probe[:])[0]; q.Rule != asked.Rule {
+	if q := s.Desk.Overridden(c.probe[:])[0]; q.Rule != asked.Rule {
 		return q.Rule
 	}
 	return nil

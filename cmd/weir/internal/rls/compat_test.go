@@ -61,7 +61,7 @@ func compatCases(t *testing.T, file string) (cases []compatCase) {
 }
 
 // newCompat returns a service of files of envoyproxy/ratelimit, at a midnight on a Thursday, and the clock.
-func newCompat(t testing.TB, file string, environment map[string]string) (*Server, *time.Time) {
+func newCompat(t testing.TB, file string, environment map[string]string, change ...func(*setup)) (*Server, *time.Time) {
 	t.Helper()
 	read, err := envoyproxy.Read(func(name string) string { return environment[name] })
 	if err != nil {
@@ -74,9 +74,12 @@ func newCompat(t testing.TB, file string, environment map[string]string) (*Serve
 		t.Fatal(err)
 	}
 	now := time.Unix(0, 0)
-	s, _ := newServer(t, shop, func(o *Options) {
-		o.Config, o.Stats, o.Now = config, stats, func() time.Time { return now }
-		o.Engine = weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now.UnixNano() }})
+	s, _ := newServer(t, shop, func(o *setup) {
+		o.desk.Config, o.Stats, o.Now = config, stats, func() time.Time { return now }
+		o.desk.Engine = weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now.UnixNano() }})
+		for _, more := range change {
+			more(o)
+		}
 	})
 	return s, &now
 }
@@ -213,16 +216,17 @@ func (away) Unavailable() bool { return true }
 
 func TestALimitMayAdmitWhileTheEngineIsAway(t *testing.T) {
 	s, _ := newCompat(t, `{domain: shop, descriptors: [{key: free, rate_limit: {unit: day, requests_per_unit: 3}, weir: {on_failure: allow}},
-  {key: hard, rate_limit: {unit: day, requests_per_unit: 3}}]}`, nil)
-	s.Engine = enginekit.EngineOf(func(_ context.Context, call weir.Call) (weir.Answer, error) {
-		if call.Op == weir.OpEach {
-			for i := range call.Each.Results {
-				call.Each.Results[i].Err = away{}
+  {key: hard, rate_limit: {unit: day, requests_per_unit: 3}}]}`, nil, func(o *setup) {
+		o.desk.Engine = enginekit.EngineOf(func(_ context.Context, call weir.Call) (weir.Answer, error) {
+			if call.Op == weir.OpEach {
+				for i := range call.Each.Results {
+					call.Each.Results[i].Err = away{}
+				}
+				return weir.Answer{}, nil
 			}
-			return weir.Answer{}, nil
-		}
-		return weir.Answer{}, away{}
-	}, s.Engine.Check)
+			return weir.Answer{}, away{}
+		}, o.desk.Engine.Check)
+	})
 	const unavailable = "rpc error: code = Unavailable desc = rls: the engine could not decide, and admitted nothing"
 	for call, want := range map[string]string{
 		callOf(entries("free=x")):                     "OK OK:0",
@@ -268,7 +272,7 @@ func TestALimitInACallIsCheckedAsItDecides(t *testing.T) {
 	}
 	compat, _ := newCompat(t, "{domain: shop, descriptors: [{key: a}]}", nil)
 	compat.overrides.check = refuse("token bucket")
-	own, _ := newServer(t, shop, func(*Options) {})
+	own, _ := newServer(t, shop, func(*setup) {})
 	own.overrides.check = refuse("fixed window")
 	for name, s := range map[string]*Server{"compat": compat, "rules": own} {
 		if got := summary(t, s, callOf(entries("a=x", `"limit":{"requestsPerUnit":3,"unit":"HOUR"}`))); got != "OK OK:2" {

@@ -57,7 +57,7 @@ func TestACallHasTheBytesOfEnvoy(t *testing.T) {
 }
 
 // startPort serves the rules of shop on a real socket. stop ends it, and ended gets the errors of Serve and Shutdown.
-func startPort(t *testing.T, patience time.Duration, change func(*Options)) (conn *grpc.ClientConn, unready *atomic.Value, stop func(), ended <-chan error) {
+func startPort(t *testing.T, patience time.Duration, change func(*setup)) (conn *grpc.ClientConn, unready *atomic.Value, stop func(), ended <-chan error) {
 	t.Helper()
 	s, _ := newServer(t, shop, change)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -158,8 +158,8 @@ func TestAConnectionEndsAtItsGreatestAge(t *testing.T) {
 
 func TestAStopFinishesCallsInFlight(t *testing.T) {
 	begun, release := make(chan bool), make(chan bool)
-	conn, _, stop, ended := startPort(t, time.Minute, func(o *Options) {
-		o.Engine = weir.Wrap(o.Engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+	conn, _, stop, ended := startPort(t, time.Minute, func(o *setup) {
+		o.desk.Engine = weir.Wrap(o.desk.Engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
 			begun <- true
 			<-release
 			return next(ctx, c)
@@ -190,8 +190,8 @@ func TestAStopFinishesCallsInFlight(t *testing.T) {
 
 func TestAStopCutsOffCallsThatTakeTooLong(t *testing.T) {
 	begun := make(chan bool)
-	conn, _, stop, _ := startPort(t, 10*time.Millisecond, func(o *Options) {
-		o.Engine = weir.Wrap(o.Engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+	conn, _, stop, _ := startPort(t, 10*time.Millisecond, func(o *setup) {
+		o.desk.Engine = weir.Wrap(o.desk.Engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
 			begun <- true
 			<-ctx.Done()
 			return weir.Answer{}, ctx.Err()
@@ -223,7 +223,7 @@ func TestCallersNeedAScopeForWhatTheyAsk(t *testing.T) {
 		{door.Metrics, []string{plain, override, refund}},
 		{0, []string{plain, override, refund}},
 	} {
-		conn, _, _, _ := startPort(t, time.Second, func(o *Options) { o.Door = &door.Port{Open: door.Anyone("test", c.may)} })
+		conn, _, _, _ := startPort(t, time.Second, func(o *setup) { o.Door = &door.Port{Open: door.Anyone("test", c.may)} })
 		for _, call := range []string{plain, override, refund} {
 			_, err := service.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), asked(t, call))
 			want := codes.OK
@@ -269,14 +269,14 @@ func (u unread) Read([]byte) (int, error) {
 }
 
 func TestACallOfAStrangerIsNotRead(t *testing.T) {
-	s, _ := newServer(t, shop, func(o *Options) { o.Door = &door.Port{} })
+	s, _ := newServer(t, shop, func(o *setup) { o.Door = &door.Port{} })
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/json", unread{t})
 	s.ServeHTTP(w, r.WithContext(s.Door.Mark(r.Context())))
 	if w.Code != http.StatusUnauthorized || w.Header().Get("WWW-Authenticate") == "" {
 		t.Errorf("in JSON: got %d and %v, want 401 and how to show who asks", w.Code, w.Header())
 	}
 
-	conn, _, _, _ := startPort(t, time.Second, func(o *Options) { o.Door = &door.Port{} })
+	conn, _, _, _ := startPort(t, time.Second, func(o *setup) { o.Door = &door.Port{} })
 	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, service.RateLimitService_ShouldRateLimit_FullMethodName)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 // Package rls answers Envoy's rate limit service, envoy.service.ratelimit.v3, by the rules of files.
 //
 // One call goes this way. [Server.ShouldRateLimit] checks it. Each descriptor becomes a source of attributes, and
-// [rules.Config.Decide] makes requests of it (call.go). The engine decides them all in one call, all or nothing. Each
+// [rules.Config.Decide] makes requests of it (call.go). The desk decides them all in one call, all or nothing. Each
 // descriptor then gets its own status, and the rule that binds the call stands in the header fields and the metadata
 // (answer.go). [Port] serves the calls over gRPC, with health and reflection, and json.go over HTTP. docs/howto/envoy.md
 // describes all of it.
@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
@@ -29,20 +30,12 @@ import (
 
 // Options configure a Server.
 type Options struct {
-	Engine weir.Engine
-	Config *rules.Config
+	Desk *desk.Desk
 	// Headers is the format of the header fields for Envoy's client. Retry-After is in all refusals.
 	Headers httplimit.Headers
 	Log     *slog.Logger
 	// Door says who asks over gRPC. ServeHTTP asks the port of its request.
 	Door *door.Port
-	// Failed learns of each error of the engine.
-	Failed func(err error)
-	// Asked, if not nil, learns of each decision on requests. It must not keep them or block.
-	Asked func(requests []weir.Request, allowed bool)
-	// Judged and Compared, if not nil, learn of decisions without the engine and beside it, like those of api.Options.
-	Judged   func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
-	Compared func(name string, inForce, beside weir.Decision, err error)
 	// Stats are those of rules of envoyproxy/ratelimit. Default: new ones.
 	Stats *envoyproxy.Stats
 	// Now is the time at which windows end. Default: time.Now.
@@ -55,7 +48,6 @@ type Server struct {
 	Options
 	use       atomic.Pointer[inUse]
 	overrides overrides
-	overrider overrider    // of the engine, or nil
 	large     atomic.Int32 // calls in JSON above smallCall that are being read or decided
 }
 
@@ -77,9 +69,8 @@ func New(o Options) *Server {
 		o.Stats = &envoyproxy.Stats{}
 	}
 	s := &Server{Options: o}
-	s.overrides.check = o.Engine.Check
-	s.overrider, _ = weir.Find[overrider](o.Engine)
-	s.Use(o.Config)
+	s.overrides.check = o.Desk.Engine().Check
+	s.Use(o.Desk.InForce().Config)
 	return s
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -19,28 +20,37 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/httplimit"
 )
 
+// setup is what a service of tests is made of.
+type setup struct {
+	Options
+	desk desk.Options
+}
+
 // newServer returns a service of rules, at midnight, and the clock.
-func newServer(t testing.TB, file string, change func(*Options)) (*Server, *time.Time) {
+func newServer(t testing.TB, file string, change func(*setup)) (*Server, *time.Time) {
 	t.Helper()
 	config, err := rules.Parse(rules.Options{}, rules.File{Name: "weir.yaml", Content: []byte(file)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	o := Options{
-		Engine: weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now.UnixNano() }}),
-		Config: config, Headers: httplimit.NoHeaders, Log: slog.New(slog.DiscardHandler), Failed: func(error) {}, Door: &door.Port{Open: door.Anyone("test", door.Local)},
+	log := slog.New(slog.DiscardHandler)
+	o := setup{
+		Options{Headers: httplimit.NoHeaders, Log: log, Door: &door.Port{Open: door.Anyone("test", door.Local)}},
+		desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now.UnixNano() }}), Config: config, Log: log},
 	}
 	if change != nil {
 		change(&o)
 	}
-	return New(o), &now
+	o.Desk = desk.New(o.desk)
+	return New(o.Options), &now
 }
 
 // asked returns a call from its text in JSON.
@@ -157,9 +167,9 @@ func TestTheDescriptorsOfACallAreTakenTogetherOrNotAtAll(t *testing.T) {
 }
 
 // counting counts the calls of an engine.
-func counting(calls *int) func(*Options) {
-	return func(o *Options) {
-		o.Engine = weir.Wrap(o.Engine, func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+func counting(calls *int) func(*setup) {
+	return func(o *setup) {
+		o.desk.Engine = weir.Wrap(o.desk.Engine, func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 			*calls++
 			return next(ctx, call)
 		})
@@ -170,8 +180,7 @@ func counting(calls *int) func(*Options) {
 func TestTheDescriptorsOfACallAreOneCallOfTheEngine(t *testing.T) {
 	calls := 0
 	s, _ := newServer(t, shop, counting(&calls))
-	compat, _ := newCompat(t, "{domain: shop, descriptors: [{key: path, rate_limit: {unit: day, requests_per_unit: 100}}]}", nil)
-	counting(&calls)(&compat.Options)
+	compat, _ := newCompat(t, "{domain: shop, descriptors: [{key: path, rate_limit: {unit: day, requests_per_unit: 100}}]}", nil, counting(&calls))
 	var takes, questions []string
 	for i := range 50 {
 		takes = append(takes, entries(fmt.Sprint("path=/api/", i)))
@@ -216,18 +225,18 @@ func TestACallThatCannotBeDecidedSaysWhatIsWrong(t *testing.T) {
 
 func TestAnEngineThatCannotDecideIsUnavailable(t *testing.T) {
 	broken := errors.New("dial tcp 10.0.0.7:6379: connection refused")
-	var failed error
-	s, _ := newServer(t, shop, func(o *Options) {
-		o.Engine = enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) { return weir.Answer{}, broken }, o.Engine.Check)
-		o.Failed = func(err error) { failed = err }
+	var log strings.Builder
+	s, _ := newServer(t, shop, func(o *setup) {
+		o.desk.Engine = enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) { return weir.Answer{}, broken }, o.desk.Engine.Check)
+		o.desk.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	for i, call := range []string{callOf(entries("path=/api/x")), callOf(entries("path=/api/x"), entries("remote_address=192.0.2.1"))} {
 		_, err := s.ShouldRateLimit(t.Context(), asked(t, call))
 		if want := "rls: the engine could not decide, and admitted nothing"; status.Code(err) != codes.Unavailable || status.Convert(err).Message() != want {
 			t.Errorf("got %v, want Unavailable: %s", err, want)
 		}
-		if !errors.Is(failed, broken) || s.Stats.Undecided.Load() != uint64(i+1) {
-			t.Errorf("got %v reported and %d counted, want %v", failed, s.Stats.Undecided.Load(), broken)
+		if !strings.Contains(log.String(), broken.Error()) || s.Stats.Undecided.Load() != uint64(i+1) {
+			t.Errorf("got %q logged and %d counted, want %v", &log, s.Stats.Undecided.Load(), broken)
 		}
 	}
 }
@@ -235,8 +244,9 @@ func TestAnEngineThatCannotDecideIsUnavailable(t *testing.T) {
 // A call must not make the daemon think that its engine has failed.
 func TestALimitInACallThatTheEngineCannotHoldIsNoFailure(t *testing.T) {
 	for _, file := range []string{shop, "{domain: shop, descriptors: [{key: path, rate_limit: {unit: day, requests_per_unit: 100}}]}"} {
-		asks := func(o *Options) {
-			o.Engine = enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
+		var log strings.Builder
+		asks := func(o *setup) {
+			o.desk.Engine = enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
 				t.Error("the engine was asked")
 				return weir.Answer{}, nil
 			}, func(rules ...*weir.Rule) error {
@@ -245,24 +255,25 @@ func TestALimitInACallThatTheEngineCannotHoldIsNoFailure(t *testing.T) {
 				}
 				return nil
 			})
-			o.Failed = func(err error) { t.Errorf("the engine is said to have failed: %v", err) }
+			o.desk.Log = slog.New(slog.NewTextHandler(&log, nil))
 		}
 		s, _ := newServer(t, shop, asks)
 		if file != shop {
-			s, _ = newCompat(t, file, nil)
-			asks(&s.Options)
-			s = New(s.Options)
+			s, _ = newCompat(t, file, nil, asks)
 		}
 		_, err := s.ShouldRateLimit(t.Context(), asked(t, callOf(entries("path=/api/x"), entries("path=/api/x", `"limit":{"requestsPerUnit":4000000000,"unit":"HOUR"}`))))
 		if want := "rls: limit: the burst is above 1000000000"; status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != want {
 			t.Errorf("got %v, want InvalidArgument: %s", err, want)
 		}
+		if log.Len() > 0 {
+			t.Errorf("the engine is said to have failed: %s", &log)
+		}
 	}
 }
 
 func TestAPanicOfTheEngineEndsItsCallAlone(t *testing.T) {
-	s, _ := newServer(t, shop, func(o *Options) {
-		o.Engine = weir.Wrap(o.Engine, func(context.Context, weir.Call, weir.Next) (weir.Answer, error) { panic("broken") })
+	s, _ := newServer(t, shop, func(o *setup) {
+		o.desk.Engine = weir.Wrap(o.desk.Engine, func(context.Context, weir.Call, weir.Next) (weir.Answer, error) { panic("broken") })
 	})
 	if _, err := s.ShouldRateLimit(t.Context(), asked(t, callOf(entries("path=/api/x")))); status.Code(err) != codes.Internal {
 		t.Errorf("got %v, want Internal", err)
@@ -270,7 +281,7 @@ func TestAPanicOfTheEngineEndsItsCallAlone(t *testing.T) {
 }
 
 func TestHeaderFieldsNameTheRuleThatBinds(t *testing.T) {
-	s, _ := newServer(t, shop, func(o *Options) { o.Headers = httplimit.Draft11 })
+	s, _ := newServer(t, shop, func(o *setup) { o.Headers = httplimit.Draft11 })
 	call := asked(t, callOf(entries("remote_address=192.0.2.1", `"hitsAddend":5`), entries("path=/api/x")))
 	for _, want := range []string{
 		`ratelimit: "address";r=0;t=60|ratelimit-policy: "address";q=5;w=60`,
@@ -291,41 +302,45 @@ func TestHeaderFieldsNameTheRuleThatBinds(t *testing.T) {
 }
 
 func TestShadowsAreCountedAndNeverRefuse(t *testing.T) {
-	engine := weir.NewMemory(weir.MemoryOptions{})
-	s, _ := newServer(t, `rules: [{name: trial, match: {descriptor.user: "*"}, key: descriptor.user, limit: 1/h, shadow: true},
-  {name: user, match: {descriptor.user: "*"}, key: descriptor.user, limit: 10/h, candidate: 5/h}]`, func(o *Options) { o.Engine = engine })
-	for range 7 {
-		if got := summary(t, s, callOf(entries("user=ann"))); !strings.HasPrefix(got, "OK ") {
-			t.Errorf("got %s, want it admitted", got)
+	synctest.Test(t, func(t *testing.T) {
+		engine := weir.NewMemory(weir.MemoryOptions{})
+		s, _ := newServer(t, `rules: [{name: trial, match: {descriptor.user: "*"}, key: descriptor.user, limit: 1/h, shadow: true},
+  {name: user, match: {descriptor.user: "*"}, key: descriptor.user, limit: 10/h, candidate: 5/h}]`, func(o *setup) { o.desk.Engine = engine })
+		for range 7 {
+			if got := settledSummary(t, s, callOf(entries("user=ann"))); !strings.HasPrefix(got, "OK ") {
+				t.Errorf("got %s, want it admitted", got)
+			}
 		}
-	}
-	for _, trial := range s.Config.Limits() {
-		if !strings.Contains(trial.Name(), "~") {
-			continue
+		for _, trial := range s.Desk.InForce().Config.Limits() {
+			if !strings.Contains(trial.Name(), "~") {
+				continue
+			}
+			if d, err := engine.Peek(t.Context(), trial.For("ann", 1)); err != nil || d.Remaining != 0 {
+				t.Errorf("%s: got %d remaining (%v), want all used", trial, d.Remaining, err)
+			}
 		}
-		if d, err := engine.Peek(t.Context(), trial.For("ann", 1)); err != nil || d.Remaining != 0 {
-			t.Errorf("%s: got %d remaining (%v), want all used", trial, d.Remaining, err)
-		}
-	}
+	})
 }
 
 func TestShadowsOutsideTheScopeOfACallerAreNotAsked(t *testing.T) {
-	identities, err := door.Parse("web sha256:" + strings.Repeat("ab", 32) + " take:user")
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, compared := weir.NewMemory(weir.MemoryOptions{}), []string{}
-	s, _ := newServer(t, `rules: [{name: trial, match: {descriptor.user: "*"}, key: descriptor.user, limit: 1/h, shadow: true},
-  {name: user, match: {descriptor.user: "*"}, key: descriptor.user, limit: 10/h, candidate: 5/h}]`, func(o *Options) {
-		o.Engine, o.Door = engine, &door.Port{Open: identities[0]}
-		o.Compared = func(name string, _, _ weir.Decision, _ error) { compared = append(compared, name) }
+	synctest.Test(t, func(t *testing.T) {
+		identities, err := door.Parse("web sha256:" + strings.Repeat("ab", 32) + " take:user")
+		if err != nil {
+			t.Fatal(err)
+		}
+		engine, compared := weir.NewMemory(weir.MemoryOptions{}), []string{}
+		s, _ := newServer(t, `rules: [{name: trial, match: {descriptor.user: "*"}, key: descriptor.user, limit: 1/h, shadow: true},
+  {name: user, match: {descriptor.user: "*"}, key: descriptor.user, limit: 10/h, candidate: 5/h}]`, func(o *setup) {
+			o.desk.Engine, o.Door = engine, &door.Port{Open: identities[0]}
+			o.desk.Compared = func(name string, _, _ weir.Decision, _ error) { compared = append(compared, name) }
+		})
+		if got := settledSummary(t, s, callOf(entries("user=ann"))); !strings.HasPrefix(got, "OK ") {
+			t.Errorf("got %s, want it admitted", got)
+		}
+		if len(compared) != 1 || compared[0] != "user~candidate" {
+			t.Errorf("%q were tried, want the candidate of the caller's rule alone", compared)
+		}
 	})
-	if got := summary(t, s, callOf(entries("user=ann"))); !strings.HasPrefix(got, "OK ") {
-		t.Errorf("got %s, want it admitted", got)
-	}
-	if len(compared) != 1 || compared[0] != "user~candidate" {
-		t.Errorf("%q were tried, want the candidate of the caller's rule alone", compared)
-	}
 }
 
 func TestTheExampleOfTheDocumentDecidesAsItSays(t *testing.T) {

@@ -148,6 +148,17 @@ func (c *Config) ByName() (names []string) {
 	return names
 }
 
+// Candidates returns the candidates by the limits in force.
+func (c *Config) Candidates() map[*weir.Rule]*weir.Rule {
+	candidates := map[*weir.Rule]*weir.Rule{}
+	for _, r := range c.Rules {
+		if r.Candidate != nil {
+			candidates[r.Limit] = r.Candidate
+		}
+	}
+	return candidates
+}
+
 // Named returns the limits in force that callers may name, in the order of the files. A rule that counts in the budget of
 // another one has the name of that one.
 func (c *Config) Named() (named []*weir.Rule) {

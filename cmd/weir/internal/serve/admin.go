@@ -6,8 +6,8 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/admin"
-	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -64,8 +64,8 @@ func (o *options) sharedOverrides(ctx context.Context, log *slog.Logger, engine 
 }
 
 // admin returns what weir ctl asks for.
-func (o *options) admin(a *api.API, engine *chosenEngine, changed *overrides, drain func(), log *slog.Logger) admin.Options {
-	options := admin.Options{Engine: engine.Engine, Overrides: changed.Table, Fleeting: engine.memory != nil && o.state.path == "", Rules: a.InForce, Drain: drain, CheckKey: o.gateway.key != "", Log: log}
+func (o *options) admin(d *desk.Desk, engine *chosenEngine, changed *overrides, drain func(), log *slog.Logger) admin.Options {
+	options := admin.Options{Engine: engine.Engine, Overrides: changed.Table, Fleeting: engine.memory != nil && o.state.path == "", Rules: d.Rules, Drain: drain, CheckKey: o.gateway.key != "", Log: log}
 	if o.state.path != "" {
 		options.Save = func() error { return o.state.save(engine.memory) }
 	}

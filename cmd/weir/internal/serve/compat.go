@@ -12,6 +12,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
@@ -111,9 +112,9 @@ func (o *compatOptions) warn(log *slog.Logger, config *rules.Config) {
 }
 
 // unhealthy returns why health checks fail, or "". The other program may be told to fail them without a connection to Redis.
-func (o *compatOptions) unhealthy(a *api.API) string {
+func (o *compatOptions) unhealthy(a *api.API, d *desk.Desk) string {
 	if o.settings.EngineHealth {
-		return cmp.Or(a.Unready(), a.EngineFails())
+		return cmp.Or(a.Unready(), d.EngineFails())
 	}
 	return a.Unready()
 }

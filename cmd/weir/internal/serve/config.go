@@ -11,6 +11,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -108,7 +109,7 @@ func (o *options) override(isSet func(flag string) bool, files *rules.Config) er
 }
 
 // keepUp uses changed files until the context ends.
-func (u *inUse) keepUp(ctx context.Context, to *api.API, seen *metrics.Metrics, also func(*rules.Config), again <-chan os.Signal, log *slog.Logger) {
+func (u *inUse) keepUp(ctx context.Context, to *api.API, d *desk.Desk, seen *metrics.Metrics, also func(*rules.Config), again <-chan os.Signal, log *slog.Logger) {
 	u.set.Watch(ctx, again, func(r rules.Reload) {
 		if r.Now == nil {
 			log.Error("changes of rules files may go unnoticed", "err", r.Err)
@@ -122,7 +123,7 @@ func (u *inUse) keepUp(ctx context.Context, to *api.API, seen *metrics.Metrics, 
 			return
 		}
 		logChanges(log, rules.Diff(r.Before, r.Now))
-		to.Use(r.Now.Named(), r.Now)
+		d.Use(r.Now.Named(), r.Now)
 		also(r.Now)
 		seen.Reloaded(r.Before, r.Now, nil)
 		log.Info("rules reloaded", "rules", len(r.Now.Rules))

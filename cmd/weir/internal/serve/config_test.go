@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -107,7 +108,8 @@ func TestReloadsUnderLoadLoseNoDecision(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := func() int64 { return 0 }
-	a := api.New(api.Options{Engine: weir.NewMemory(weir.MemoryOptions{Clock: clock}), Rules: set.Config().Named(), Config: set.Config(), Log: slog.New(slog.DiscardHandler)})
+	d := desk.New(desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{Clock: clock}), Rules: set.Config().Named(), Config: set.Config(), Log: slog.New(slog.DiscardHandler)})
+	a := api.New(api.Options{Desk: d})
 	ask := func(path string) (answer struct {
 		Allowed   bool
 		Remaining int64
@@ -136,14 +138,14 @@ func TestReloadsUnderLoadLoseNoDecision(t *testing.T) {
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
-		a.Use(r.Now.Named(), r.Now)
+		d.Use(r.Now.Named(), r.Now)
 		a.Reloaded(r.Err)
 	}
 	stop()
 	callers.Wait()
 	writeFile(t, file, text)
 	r := set.Reload()
-	a.Use(r.Now.Named(), r.Now)
+	d.Use(r.Now.Named(), r.Now)
 	if got := 900000000 - ask("/v1/peek").Remaining; got != taken.Load() || got < 100 {
 		t.Errorf("%d decisions were counted of %d during %d reloads", got, taken.Load(), n)
 	}

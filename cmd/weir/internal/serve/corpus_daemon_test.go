@@ -27,6 +27,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
@@ -129,7 +130,7 @@ func newCorpusDaemon(t *testing.T, files []txtar.File) *corpusDaemon {
 		if o.config != nil {
 			policies = o.config.Policies()
 		}
-		guard, err := layer.Guard(distant{engine}, layer.GuardOptions{Rules: policies, Peers: 2})
+		guard, err := layer.Guard(distant{engine}, layer.GuardOptions{Rules: policies, Peers: 2, Logger: slog.New(slog.DiscardHandler)})
 		must(t, err)
 		engine = guard
 		t.Cleanup(guard.Close)
@@ -156,24 +157,18 @@ func (d *corpusDaemon) assemble(t *testing.T, o *corpusFiles, engine weir.Engine
 	}
 	check, err := o.gateway.options(log, o.config != nil)
 	must(t, err)
-	var a *api.API
+	decides := desk.New(desk.Options{Engine: engine, Rules: named, Config: o.config, Log: log, Patience: o.patience,
+		Recorded: d.asked, Judged: judged, Compared: compared, Secret: func(context.Context) ([]byte, error) { return []byte("secret"), nil }, Wait: desk.WaitOptions{Callers: o.waiting}})
 	var also map[string]http.Handler
 	if o.config != nil {
-		d.envoy = rls.New(rls.Options{Engine: engine, Config: o.config, Headers: headerFormats[o.headers], Log: log, Door: d.door, Failed: func(err error) { a.Failed(err) },
-			Asked: d.asked, Judged: judged, Compared: compared, Stats: &o.compat.stats})
+		d.envoy = rls.New(rls.Options{Desk: decides, Headers: headerFormats[o.headers], Log: log, Door: d.door, Stats: &o.compat.stats})
 		also = map[string]http.Handler{"/json": d.envoy}
 	}
-	flags := options{dynamic: o.dynamic}
-	a = api.New(api.Options{
-		Serves: door.Serves, Who: door.Of, Engine: engine, Keys: seen.Top, Rules: named, Config: o.config, Log: log, Patience: o.patience,
-		Check: check, Dynamic: flags.mayNameLimits(), Secret: func(context.Context) ([]byte, error) { return []byte("secret"), nil },
-		Asked: d.asked, Judged: judged, Compared: compared, Wait: api.WaitOptions{Callers: o.waiting}, Also: also,
-	})
-	seen.Watch(metrics.Sources{Engine: engine, API: a})
+	a := api.New(api.Options{Desk: decides, Serves: door.Serves, Who: door.Of, Keys: seen.Top, Log: log, Check: check, Dynamic: o.dynamic, Also: also})
+	seen.Watch(metrics.Sources{Engine: engine, Desk: decides, Unready: a.Unready})
 	d.http, d.stop = a, a.Stopping
 	d.counts = func() string { return counted(seen.Handler()) }
-	d.serveRedis(t, resp.New(resp.Options{Engine: engine, Rule: a.Rule, Unnamed: a.Unnamed, Patience: o.patience, Asked: d.asked, Wait: a.Wait, Reserve: a.Reserve,
-		Settle: a.Settle, Failed: a.Failed, Clients: 10, Log: log, Door: d.door}))
+	d.serveRedis(t, resp.New(resp.Options{Desk: decides, Clients: 10, Log: log, Door: d.door}))
 }
 
 // counted returns the counts of decisions and waits.

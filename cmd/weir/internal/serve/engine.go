@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/shared"
 	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 	"github.com/weirflow/weir/layer"
@@ -109,7 +109,7 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 	chosen := &chosenEngine{patience: cli.RedisPatience}
 	guard.Logger, guard.OnChange = log, chosen.health.changed
 	if o.layers.Given() {
-		guard.Rules[api.SettledRule], guard.Peers = layer.Local, max(guard.Peers, 1)
+		guard.Rules[desk.SettledRule], guard.Peers = layer.Local, max(guard.Peers, 1)
 	}
 	engine, end, err := layer.ForNetwork(o.counted(server), layer.NetworkOptions{Guard: guard, Lease: o.lease})
 	if err != nil {
@@ -268,7 +268,7 @@ func (o *engineOptions) dial(ctx context.Context, log *slog.Logger, rules []*wei
 	}
 	err = checkRules(engine, rules)
 	if err == nil && !later {
-		err = api.Probe(within, engine)
+		err = desk.Probe(within, engine)
 	}
 	if err != nil {
 		engine.Close()

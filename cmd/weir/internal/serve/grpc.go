@@ -6,10 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
-	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
 	"github.com/weirflow/weir/httplimit"
 )
@@ -51,13 +50,11 @@ func (o *envoyOptions) check(isSet func(flag string) bool, files bool) error {
 }
 
 // server returns the rate limit service, or nil without --grpc.
-func (o *envoyOptions) server(engine *chosenEngine, used *inUse, stats *envoyproxy.Stats, seen *metrics.Metrics, failed func(error), asked func([]weir.Request, bool), log *slog.Logger) *rls.Server {
+func (o *envoyOptions) server(d *desk.Desk, stats *envoyproxy.Stats, log *slog.Logger) *rls.Server {
 	if o.address == "" {
 		return nil
 	}
-	return rls.New(rls.Options{
-		Engine: engine.Engine, Config: used.config(), Headers: headerFormats[o.headers], Log: log, Asked: asked, Failed: failed, Stats: stats, Judged: seen.Judged, Compared: seen.Compared,
-	})
+	return rls.New(rls.Options{Desk: d, Headers: headerFormats[o.headers], Log: log, Stats: stats})
 }
 
 // port returns the port of the service.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -49,7 +49,7 @@ func (h *engineHealth) fails() string {
 func (h *engineHealth) watch(ctx context.Context, guard *layer.Guarded, log *slog.Logger) {
 	for logged := false; ; {
 		gap := tryEvery
-		err := guard.Try(ctx, api.ProbeCall())
+		err := guard.Try(ctx, desk.ProbeCall())
 		if err != nil {
 			h.cause.Store(&err)
 			gap = tryAgainEvery

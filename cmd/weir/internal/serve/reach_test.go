@@ -19,6 +19,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/admin"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
@@ -55,8 +56,8 @@ func newReachDoors(t *testing.T, lines ...string) *reachDoors {
 		t.Fatal(err)
 	}
 	engine := table.Around(weir.NewMemory(weir.MemoryOptions{}))
-	a := api.New(api.Options{Engine: engine, Rules: config.Named(), Config: config, Log: slog.New(slog.DiscardHandler)})
-	return &reachDoors{t: t, take: a, ctl: admin.New(admin.Options{Engine: engine, Overrides: table, Rules: a.InForce, Log: slog.New(slog.DiscardHandler)})}
+	d := desk.New(desk.Options{Engine: engine, Rules: config.Named(), Config: config, Log: slog.New(slog.DiscardHandler)})
+	return &reachDoors{t: t, take: api.New(api.Options{Desk: d}), ctl: admin.New(admin.Options{Engine: engine, Overrides: table, Rules: d.Rules, Log: slog.New(slog.DiscardHandler)})}
 }
 
 func (d *reachDoors) ask(to http.Handler, path string, body any) (answer struct {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
@@ -21,6 +20,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/admin"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/resp"
@@ -138,14 +138,6 @@ func (o *options) checkPorts(isSet func(flag string) bool) error {
 	return o.ports.envoy.check(isSet, len(o.rules.paths) > 0)
 }
 
-// mayNameLimits returns who may name limits, or nil for nobody.
-func (o *options) mayNameLimits() func(r *http.Request, rule string) bool {
-	if !o.dynamic {
-		return nil
-	}
-	return func(r *http.Request, rule string) bool { return door.Of(r).May(door.Dynamic, rule) }
-}
-
 // checkEngine checks the flags that depend on the engine. Rules files may name that, so with them it has to wait.
 func (o *options) checkEngine(isSet func(flag string) bool) error {
 	if err := o.engine.check(isSet); err != nil {
@@ -241,32 +233,36 @@ type started struct {
 	drain    func()
 }
 
+// desk returns what all ports decide by.
+func (o *options) desk(d *started) *desk.Desk {
+	return desk.New(desk.Options{
+		Engine: d.engine.Engine, Rules: d.used.named, Config: d.used.config(), Log: d.log, Fails: d.engine.health.fails, Patience: d.engine.patience,
+		Recorded: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Secret: d.changed.Secret, Wait: o.wait.within(d.most),
+	})
+}
+
 // answer serves until the context ends.
 func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	asked := o.state.saveSignals() // before the announcement names this process
 	again := reloadSignals(d.used.set != nil)
 	s := server{log: d.log, ports: &o.ports, door: *o.ports.door(d.named, d.listener.Addr()), open: connections{most: d.most}, drain: o.drain, grace: o.grace}
-	s.unhealthy = func() string { return o.compat.unhealthy(s.api) }
+	s.desk = o.desk(d)
+	s.unhealthy = func() string { return o.compat.unhealthy(s.api, s.desk) }
 	o.compat.begin(d.log, d.used.config())
 	d.changed.logIdle(d.used.named, d.used.config())
 	d.used.warn(d.log)
 	o.warnOfFlags(d.log)
 	o.warnOfPolicies(d.log, d.used.config())
-	envoy := o.ports.envoy.server(d.engine, d.used, &o.compat.stats, d.seen, func(err error) { s.api.Failed(err) }, d.recorded, d.log)
-	s.api = api.New(api.Options{
-		Serves: door.Serves, Who: door.Of, Engine: d.engine.Engine, Keys: d.seen.Top, Rules: d.used.named, Config: d.used.config(), Log: d.log, Patience: d.engine.patience, EngineFails: d.engine.health.fails,
-		Check: d.check, Dynamic: o.mayNameLimits(), Secret: d.changed.Secret, Asked: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Wait: o.wait.within(d.most), Also: o.compat.paths(envoy, s.unhealthy),
-	})
-	d.changed.OnChange(s.api.Changed)
-	d.seen.Watch(metrics.Sources{Engine: d.engine.Engine, API: s.api, Rules: d.used.set, Overrides: func() int { return len(d.changed.Entries()) },
+	envoy := o.ports.envoy.server(s.desk, &o.compat.stats, d.log)
+	s.api = api.New(api.Options{Desk: s.desk, Log: d.log, Serves: door.Serves, Who: door.Of, Keys: d.seen.Top, Dynamic: o.dynamic, Check: d.check, Also: o.compat.paths(envoy, s.unhealthy)})
+	d.changed.OnChange(s.desk.Changed)
+	d.seen.Watch(metrics.Sources{Engine: d.engine.Engine, Desk: s.desk, Unready: s.api.Unready, Rules: d.used.set, Overrides: func() int { return len(d.changed.Entries()) },
 		Certificates: o.ports.keys.Ends, CredentialsFail: o.ports.keys.Failing})
 	traced, endTraces := o.traces.begin(d.seen.HTTP(s.api, s.api.Serves), s.api.Serves, d.seen, d.log)
 	defer endTraces()
 	s.traffic = traced
-	redis := resp.Options{
-		Engine: d.engine.Engine, Rule: s.api.Rule, Unnamed: s.api.Unnamed, Patience: d.engine.patience, Asked: d.recorded, Wait: s.api.Wait, Reserve: s.api.Reserve, Settle: s.api.Settle, ResetAt: s.api.ResetAt, Failed: s.api.Failed, Clients: d.most, Log: d.log,
-	}
-	o.ports.changes = admin.New(o.admin(s.api, d.engine, d.changed, d.drain, d.log))
+	redis := resp.Options{Desk: s.desk, Clients: d.most, Log: d.log}
+	o.ports.changes = admin.New(o.admin(s.desk, d.engine, d.changed, d.drain, d.log))
 	var err error
 	if s.also, err = o.ports.open(d.named, d.listener.Addr(), &s, redis, envoy, d.log); err != nil {
 		return err
@@ -286,7 +282,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	}
 	if d.used.set != nil {
 		d.used.set.Check(d.engine.Check)
-		go d.used.keepUp(ctx, s.api, d.seen, func(config *rules.Config) {
+		go d.used.keepUp(ctx, s.api, s.desk, d.seen, func(config *rules.Config) {
 			o.compat.warn(d.log, config)
 			o.warnOfPolicies(d.log, config)
 			d.changed.logIdle(config.Named(), config)

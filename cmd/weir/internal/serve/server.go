@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
@@ -32,6 +33,7 @@ const (
 // server answers over HTTP until its context ends.
 type server struct {
 	api     *api.API
+	desk    *desk.Desk
 	traffic http.Handler // the api with its requests counted; nil is the api alone
 	door    door.Port    // of the traffic
 	also    []port
@@ -143,7 +145,7 @@ func (s *server) serve(ctx context.Context, on net.Listener) error {
 	}
 	_ = on.Close()
 	<-ended
-	defer s.api.Stopped()
+	defer s.desk.Stopped()
 	return s.stop()
 }
 

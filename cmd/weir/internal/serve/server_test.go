@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/internal/layertest"
 )
 
@@ -41,11 +42,18 @@ func newServer(t *testing.T, drain, grace time.Duration) *served {
 	engine := newHolding()
 	log := slog.New(slog.DiscardHandler)
 	return &served{
-		server:   &server{api: api.New(api.Options{Engine: layertest.Around(engine), Rules: rules, Log: log}), log: log, open: connections{most: defaultConnections}, drain: drain, grace: grace},
+		server:   serverOf(desk.Options{Engine: layertest.Around(engine), Rules: rules, Log: log}, &server{log: log, open: connections{most: defaultConnections}, drain: drain, grace: grace}),
 		listener: newMemoryListener(),
 		engine:   engine,
 		ended:    make(chan error, 1),
 	}
+}
+
+// serverOf gives a server a desk.
+func serverOf(o desk.Options, s *server) *server {
+	s.desk = desk.New(o)
+	s.api = api.New(api.Options{Desk: s.desk, Log: o.Log})
+	return s
 }
 
 func startServer(t *testing.T, drain, grace time.Duration) *served {

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
@@ -33,10 +33,8 @@ func startWaiting(t *testing.T, grace time.Duration, rules ...string) *served {
 	}
 	log := slog.New(slog.DiscardHandler)
 	s := &served{
-		server: &server{
-			api: api.New(api.Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Rules: parsed, Log: log, Wait: api.WaitOptions{Longest: time.Hour}}),
-			log: log, open: connections{most: defaultConnections}, grace: grace,
-		},
+		server: serverOf(desk.Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Rules: parsed, Log: log, Wait: desk.WaitOptions{Longest: time.Hour}},
+			&server{log: log, open: connections{most: defaultConnections}, grace: grace}),
 		listener: newMemoryListener(),
 		ended:    make(chan error, 1),
 	}
@@ -145,11 +143,8 @@ func waitingServer(t *testing.T, engine weir.Engine, callers int, rules ...strin
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	s := server{
-		api:  api.New(api.Options{Engine: layertest.Around(engine), Rules: parsed, Log: log, Patience: patience, Wait: api.WaitOptions{Callers: callers}}),
-		log:  log,
-		open: connections{most: 2 * callers}, grace: patience,
-	}
+	s := serverOf(desk.Options{Engine: layertest.Around(engine), Rules: parsed, Log: log, Patience: patience, Wait: desk.WaitOptions{Callers: callers}},
+		&server{log: log, open: connections{most: 2 * callers}, grace: patience})
 	on, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package api
+package desk
 
 import (
 	"container/list"

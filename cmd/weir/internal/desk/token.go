@@ -1,11 +1,13 @@
-package api
+package desk
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 )
@@ -102,10 +105,10 @@ func unseal(secret []byte, token string) *reservation {
 }
 
 // requestsOf returns the requests of a reservation. A rule that is not in force any more is made of its limits.
-func (f *inForce) requestsOf(r *reservation) ([]weir.Request, error) {
+func (f *InForce) requestsOf(r *reservation) ([]weir.Request, error) {
 	requests := make([]weir.Request, len(r.Asks))
 	for i, asked := range r.Asks {
-		rule := f.rules[asked.Rule]
+		rule := f.named[asked.Rule]
 		if rule == nil {
 			limits, err := weir.ParseLimits(asked.Limits)
 			if err != nil {
@@ -130,18 +133,18 @@ func (r *reservation) mark() ([]weir.Request, error) {
 }
 
 // settled reports whether a token was settled.
-func (a *API) settled(ctx context.Context, r *reservation) (bool, error) {
+func (d *Desk) settled(ctx context.Context, r *reservation) (bool, error) {
 	mark, err := r.mark()
 	if err != nil {
 		return false, err
 	}
-	d, err := a.engine.Peek(ctx, mark...)
-	return err == nil && !d.Allowed, err
+	made, err := d.engine.Peek(ctx, mark...)
+	return err == nil && !made.Allowed, err
 }
 
-// reservationOf returns the reservation of a token.
-func (a *API) reservationOf(ctx context.Context, token string) (*reservation, []weir.Request, error) {
-	secret, err := a.secret(ctx)
+// reservationOf returns the reservation of a token, for a caller that may ask for its rules.
+func (d *Desk) reservationOf(ctx context.Context, who *door.Identity, token string) (*reservation, []weir.Request, error) {
+	secret, err := d.options.Secret(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,23 +152,26 @@ func (a *API) reservationOf(ctx context.Context, token string) (*reservation, []
 	if r == nil {
 		return nil, nil, ErrToken
 	}
-	requests, err := a.force.Load().requestsOf(r)
-	return r, requests, err
+	requests, err := d.force.Load().requestsOf(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if denied := May(who, door.Take, requests); denied != nil {
+		return nil, nil, denied
+	}
+	return r, requests, nil
 }
 
 // handOver leaves a reservation to its token. It returns the life of the token, too.
-func (a *API) handOver(secret []byte, hold *weir.Reservation, requests []weir.Request) (token string, life time.Duration) {
+func (d *Desk) handOver(secret []byte, hold *weir.Reservation, requests []weir.Request) (token string, life time.Duration) {
 	take := enginekit.HandOver(hold)
-	r := newReservation(requests, take.Lease, a.force.Load().leases.shortest(requests))
+	r := newReservation(requests, take.Lease, d.force.Load().Lease(requests))
 	r.Taken = take.Taken
 	return r.seal(secret), r.Life
 }
 
 // settleOnce settles a reservation, or returns ErrToken if that has happened.
-func (a *API) settleOnce(ctx context.Context, r *reservation, requests []weir.Request, costs []int64) error {
-	if len(costs) > 1 && len(costs) != len(requests) {
-		return ErrCosts
-	}
+func (d *Desk) settleOnce(ctx context.Context, r *reservation, requests []weir.Request, costs []int64) error {
 	mark, err := r.mark()
 	if err != nil {
 		return err
@@ -173,25 +179,25 @@ func (a *API) settleOnce(ctx context.Context, r *reservation, requests []weir.Re
 	// The mark has a lease of its own: a Guard settles in this process what belongs to leases that it gave while the engine
 	// was away, and the engine may have given that of the reservation.
 	call := weir.Call{Op: weir.OpTake, Requests: mark, Lease: enginekit.NewLease()}
-	if marked, err := a.engine.Do(ctx, call); err != nil {
+	if marked, err := d.engine.Do(ctx, call); err != nil {
 		return err
 	} else if !marked.Decision.Allowed {
 		return ErrToken
 	}
-	hold := enginekit.Granted(a.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease, Taken: r.Taken})
+	hold := enginekit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease, Taken: r.Taken})
 	if len(costs) == 0 {
 		err = hold.Done(ctx)
 	} else {
 		err = hold.Settle(ctx, costs...)
 	}
-	if guard, ok := weir.Find[*layer.Guarded](a.engine); ok && err == nil && guard.Gave(call.Lease) {
-		_, _ = a.engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: mark, Lease: enginekit.NewLease()}) // at the engine when it is back
+	if guard, ok := weir.Find[*layer.Guarded](d.engine); ok && err == nil && guard.Gave(call.Lease) {
+		_, _ = d.engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: mark, Lease: enginekit.NewLease()}) // at the engine when it is back
 	}
 	if err != nil && (weir.WasCounted(err) == weir.CountedNo || onlySlots(requests)) { // it can be tried again
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 		defer cancel()
 		call.Op = weir.OpReturn
-		_, _ = a.engine.Do(ctx, call)
+		_, _ = d.engine.Do(ctx, call)
 	}
 	return err
 }
@@ -203,3 +209,65 @@ func onlySlots(requests []weir.Request) bool {
 
 // undoWithin bounds an undo.
 const undoWithin = time.Second
+
+// Errors of Settle and Renew.
+var (
+	ErrToken = errors.New("the token is unknown: it was settled, or has expired, or is of another engine; nothing was changed")
+	ErrLost  = errors.New("the slots of token were lost: they were reset, or their lease has ended; stop the work")
+)
+
+// CostsError is the error of a settlement with another number of costs than the reservation has requests.
+type CostsError struct{ Costs, Requests int }
+
+func (e *CostsError) Error() string { return "there is one cost for each request of the reservation" }
+
+// Settle ends the reservation of a token with its true costs, or as it is without any. One cost is that of each request, unless
+// each says that there is one for each.
+func (d *Desk) Settle(ctx context.Context, who *door.Identity, token string, each bool, costs ...int64) error {
+	r, requests, err := d.reservationOf(ctx, who, token)
+	if err != nil {
+		return err
+	}
+	if (each || len(costs) > 1) && len(costs) != len(requests) {
+		return &CostsError{len(costs), len(requests)}
+	}
+	return d.settleOnce(ctx, r, requests, costs)
+}
+
+// Renew gives the reservation of a token its life again, in a new token.
+func (d *Desk) Renew(ctx context.Context, who *door.Identity, token string) (renewed string, life time.Duration, err error) {
+	r, requests, err := d.reservationOf(ctx, who, token)
+	if err != nil {
+		return "", 0, err
+	}
+	began := time.Now()
+	if settled, err := d.settled(ctx, r); settled || err != nil {
+		return "", 0, cmp.Or(err, ErrToken)
+	}
+	if slots := slotsOf(requests); len(slots) > 0 {
+		renewer, ok := weir.Find[enginekit.Renewer](d.engine)
+		if !ok {
+			return "", 0, enginekit.Unsupported(weir.OpRecord, "renews no slots on this engine")
+		}
+		ctx, cancel := d.within(ctx)
+		defer cancel()
+		held, err := renewer.Renew(ctx, weir.Call{Requests: slots, Lease: r.Lease})
+		if err != nil || !held {
+			return "", 0, cmp.Or(err, ErrLost)
+		}
+	}
+	r.begin(began)
+	secret, err := d.options.Secret(ctx)
+	return r.seal(secret), r.Life, err
+}
+
+// slotsOf returns the requests for slots alone.
+func slotsOf(requests []weir.Request) (slots []weir.Request) {
+	for _, q := range requests {
+		if alone := enginekit.Held(q.Rule); alone != nil && q.Cost > 0 {
+			q.Rule = alone
+			slots = append(slots, q)
+		}
+	}
+	return slots
+}

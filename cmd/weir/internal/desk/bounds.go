@@ -1,4 +1,4 @@
-package api
+package desk
 
 import (
 	"log/slog"
@@ -49,16 +49,17 @@ func (p *places) leave(n int) {
 	p.taken -= n
 }
 
-// rareLog writes a warning that every request may cause at most once a second, with the number of suppressed
+// RareLog writes a warning that every request may cause at most once a second, with the number of suppressed
 // warnings.
-type rareLog struct {
+type RareLog struct {
 	next  atomic.Int64 // the earliest time of the next warning
 	quiet atomic.Int64
 }
 
 const rareLogGap = time.Second
 
-func (l *rareLog) warn(log *slog.Logger, message string, args ...any) {
+// Warn writes a warning, or leaves it out.
+func (l *RareLog) Warn(log *slog.Logger, message string, args ...any) {
 	now, next := time.Now().UnixNano(), l.next.Load()
 	wait := time.Duration(next - now) // longer than the gap only after the clock was set back
 	if wait > 0 && wait <= rareLogGap || !l.next.CompareAndSwap(next, now+int64(rareLogGap)) {

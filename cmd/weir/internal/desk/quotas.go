@@ -1,4 +1,4 @@
-package api
+package desk
 
 import (
 	"time"
@@ -21,9 +21,13 @@ func (s quotas) add(rule *weir.Rule) {
 	}
 }
 
-// resetOf returns when the window of a quota ends that has decided, as a time of its zone: of the quota that refuses, or
+// QuotaEnd returns when the window of a quota ends that has decided, as a time of its zone: of the quota that refuses, or
 // else of the one whose window ends last. ok is false without a quota.
-func (s quotas) resetOf(d weir.Decision, requests []weir.Request) (end time.Time, ok bool) {
+func (f *InForce) QuotaEnd(d weir.Decision, requests []weir.Request) (end time.Time, ok bool) {
+	s := f.quotas
+	if len(s) == 0 {
+		return end, false
+	}
 	for i := range requests {
 		q := &requests[i]
 		if len(s[q.Rule]) == 0 || q.Key != d.Key || q.Rule.Name() != d.Rule {
@@ -41,25 +45,4 @@ func (s quotas) resetOf(d weir.Decision, requests []weir.Request) (end time.Time
 		}
 	}
 	return end, ok
-}
-
-// ResetAt returns when the window of a quota ends that has decided, as a time of its zone. ok is false without a quota.
-func (a *API) ResetAt(d weir.Decision, requests []weir.Request) (end time.Time, ok bool) {
-	if s := a.force.Load().quotas; len(s) > 0 {
-		return s.resetOf(d, requests)
-	}
-	return end, false
-}
-
-// appendReset adds to an answer when the window of a quota ends.
-func (s quotas) appendReset(answer []byte, d weir.Decision, requests []weir.Request) []byte {
-	if len(s) == 0 {
-		return answer
-	}
-	end, ok := s.resetOf(d, requests)
-	if !ok {
-		return answer
-	}
-	answer = append(answer[:len(answer)-len("}\n")], `,"reset_at":"`...)
-	return append(end.AppendFormat(answer, time.RFC3339), "\"}\n"...)
 }

@@ -1,0 +1,190 @@
+// Package desk decides what callers of a daemon ask for, whatever protocol they speak.
+//
+// A front decodes a request and finds out who asks. It makes requests of rules by name ([InForce.Rule]), or of rules that
+// match attributes ([InForce.Config]), and asks [May]. Then it asks the [Desk] and encodes the answer:
+//
+//   - Do makes one call of the engine, and Each several. Took notes what came of those that take, and tries shadows and candidates.
+//   - Judged notes what rules decided without the engine.
+//   - Wait and Reserve have patience (asker.go), and Settle and Renew end a reservation or give it its life again (token.go).
+//   - Failed logs an error of the engine.
+package desk
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/layer"
+)
+
+// Options configure a Desk.
+type Options struct {
+	Engine weir.Engine
+	Rules  []*weir.Rule  // as Use has them
+	Config *rules.Config // as Use has it
+	Log    *slog.Logger  // receives the errors of the engine
+	// Fails returns why the engine does not decide, or "". Default: it always decides.
+	Fails func() string
+	// Patience bounds the time of each call of the engine, except those of waiting callers. Default: the context of the caller
+	// bounds it.
+	Patience time.Duration
+	// Recorded, if not nil, learns of each decision on requests to take. It must not keep them or block.
+	Recorded func(requests []weir.Request, allowed bool)
+	// Judged, if not nil, learns of each decision that rules in files made without the engine, and the reason.
+	Judged func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
+	// Compared, if not nil, learns of each decision of a shadow or candidate, with that in force. The name is that of its limit.
+	Compared func(name string, inForce, beside weir.Decision, err error)
+	// Secret returns what seals the tokens of reservations: the same in all daemons that honour them. Default: a random one.
+	Secret func(context.Context) ([]byte, error)
+	// Wait bounds waiting callers.
+	Wait WaitOptions
+}
+
+// Desk decides. It is safe for concurrent use.
+type Desk struct {
+	options   Options
+	engine    weir.Engine // within the patience
+	force     atomic.Pointer[InForce]
+	beside    beside
+	overrider overrider // of the engine, or nil
+	failures  RareLog
+
+	queue   waits
+	waiting waiting
+}
+
+// New returns a Desk.
+func New(o Options) *Desk {
+	d := &Desk{options: o, engine: o.Engine}
+	if o.Patience > 0 {
+		d.engine = weir.Wrap(o.Engine, d.patiently)
+	}
+	if o.Secret == nil {
+		own := []byte(rand.Text())
+		d.options.Secret = func(context.Context) ([]byte, error) { return own, nil }
+	}
+	d.queue = newWaits(o.Engine, o.Wait, d.resolve)
+	d.beside.desk = d
+	d.overrider, _ = weir.Find[overrider](d.engine)
+	d.Use(o.Rules, o.Config)
+	return d
+}
+
+// patiently makes a call of the engine within the patience.
+func (d *Desk) patiently(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+	ctx, cancel := d.within(ctx)
+	defer cancel()
+	return next(ctx, call)
+}
+
+// within bounds the time of the engine.
+func (d *Desk) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.options.Patience == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, d.options.Patience)
+}
+
+// Engine returns the engine within the patience, for a front that decides with a middleware.
+func (d *Desk) Engine() weir.Engine { return d.engine }
+
+// May returns what a caller lacks that may not ask for the rules of some requests, or nil.
+func May(who *door.Identity, scope door.Scope, requests []weir.Request) *door.Denied {
+	for i := range requests {
+		if name := inFile(requests[i].Rule); !who.May(scope, name) {
+			denied := who.Deny(scope, name)
+			return &denied
+		}
+	}
+	return nil
+}
+
+// inFile returns the name that a rule has in its file, also for a shadow or candidate of it.
+func inFile(rule *weir.Rule) string {
+	name, _, _ := strings.Cut(rule.Name(), "~")
+	return name
+}
+
+// Do makes a call.
+func (d *Desk) Do(ctx context.Context, call weir.Call) (weir.Decision, error) {
+	a, err := d.engine.Do(ctx, call)
+	return a.Decision, err
+}
+
+// Each makes calls, and sets a result for each, unless it returns an error.
+func (d *Desk) Each(ctx context.Context, calls []weir.Call, results []weir.Result) error {
+	return d.engine.Each(ctx, calls, results)
+}
+
+// Reset forgets what keys have used. It reports whether they had.
+func (d *Desk) Reset(ctx context.Context, requests ...weir.Request) error {
+	return d.engine.Reset(ctx, requests...)
+}
+
+// Took notes a decision on requests to take, and has shadows and candidates decide beside it. Those of rules that match
+// attributes are given, except those for which the caller may not ask; named rules have their candidates.
+func (d *Desk) Took(who *door.Identity, requests, beside []weir.Request, inForce weir.Decision) {
+	d.Recorded(requests, inForce.Allowed)
+	if len(beside) == 0 {
+		beside = d.force.Load().candidatesOf(requests)
+	}
+	if len(beside) > 0 {
+		d.beside.add(who, beside, inForce)
+	}
+}
+
+// Recorded notes a decision on requests that are taken or counted.
+func (d *Desk) Recorded(requests []weir.Request, allowed bool) {
+	if d.options.Recorded != nil && len(requests) > 0 {
+		d.options.Recorded(requests, allowed)
+	}
+}
+
+// Judged returns the decision of rules that ask no engine: one exempts or refuses the request, or none decides. It notes the
+// decision if the caller takes.
+func (d *Desk) Judged(ctx context.Context, who *door.Identity, o *rules.Outcome, takes bool) weir.Decision {
+	made := weir.Decision{Allowed: o.Verdict == rules.Allow}
+	if o.Rule != nil {
+		made.Rule = o.Rule.Name
+	}
+	if !made.Allowed {
+		made.RetryAfter, made.ResetAfter = weir.Never, weir.Never
+	}
+	if takes {
+		d.NoteJudged(ctx, made.Rule, made.Allowed, o.Reason)
+		d.Took(who, nil, o.Beside, made)
+	}
+	return made
+}
+
+// NoteJudged notes a decision that rules made without the engine.
+func (d *Desk) NoteJudged(ctx context.Context, rule string, allowed bool, reason rules.Reason) {
+	if d.options.Judged != nil {
+		d.options.Judged(ctx, rule, allowed, reason)
+	}
+}
+
+// Failed logs an error of the engine, rarely. An outage is logged by the guard, once, and fails more than decisions.
+func (d *Desk) Failed(err error, where ...any) {
+	if _, outage := errors.AsType[*layer.OutageError](err); !outage && d.EngineFails() == "" {
+		d.failures.Warn(d.options.Log, "the engine could not decide", append(where, "error", err)...)
+	}
+}
+
+// EngineFails returns the reason why the engine does not decide, or "".
+func (d *Desk) EngineFails() string {
+	if d.options.Fails == nil {
+		return ""
+	}
+	return d.options.Fails()
+}
+
+// Patience returns the bound on a call of the engine, or 0.
+func (d *Desk) Patience() time.Duration { return d.options.Patience }

@@ -1,0 +1,142 @@
+package desk
+
+import (
+	"time"
+	"weak"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+)
+
+// InForce are the rules that requests are decided by, with what is prepared for them. It does not change: Use replaces
+// it, and a request that has begun keeps the one that it began with.
+type InForce struct {
+	Config     *rules.Config // finds rules by attributes; nil without rules in files
+	list       []*weir.Rule
+	named      map[string]*weir.Rule
+	candidates map[*weir.Rule]*weir.Rule
+	leases     leases
+	quotas     quotas
+	dynamic    dynamic
+	retired    map[weak.Pointer[weir.Rule]]bool // rules of the past with names, by which callers may still wait
+}
+
+// Use decides later requests by these rules. They are named ones, and those that a configuration finds by attributes, if
+// it is not nil. All differ in name, have a lease on every slot, and were accepted by Engine.Check.
+func (d *Desk) Use(named []*weir.Rule, config *rules.Config) {
+	f := &InForce{list: named, named: make(map[string]*weir.Rule, len(named)), Config: config, leases: leases{}, quotas: quotas{}, dynamic: dynamic{check: d.engine.Check}}
+	all := named
+	if config != nil {
+		all = append(all[:len(all):len(all)], config.Limits()...)
+		f.candidates = config.Candidates()
+	}
+	for _, r := range all {
+		f.leases.add(r)
+		f.quotas.add(r)
+	}
+	for _, r := range named {
+		f.named[r.Name()] = r
+	}
+	d.waiting.use(named)
+	if before := d.force.Load(); before != nil {
+		f.retire(before)
+	}
+	d.force.Store(f)
+	d.Changed()
+}
+
+// retire notes the rules of the past that callers may still wait by.
+func (f *InForce) retire(before *InForce) {
+	f.retired = map[weak.Pointer[weir.Rule]]bool{}
+	for rule := range before.retired {
+		if rule.Value() != nil {
+			f.retired[rule] = true
+		}
+	}
+	for _, r := range before.list {
+		f.retired[weak.Make(r)] = true
+	}
+}
+
+// overrider is an engine that gives keys other limits than those of their rules.
+type overrider interface {
+	Requests(requests []weir.Request) []weir.Request
+}
+
+// Overridden returns requests by the overrides in force.
+func (d *Desk) Overridden(requests []weir.Request) []weir.Request {
+	if d.overrider == nil {
+		return requests
+	}
+	return d.overrider.Requests(requests)
+}
+
+// resolve returns a request by the rule and the override that are in force. A rule that is gone stays as it was.
+func (d *Desk) resolve(r weir.Request) weir.Request {
+	f := d.force.Load()
+	if r.Rule == nil {
+		return r
+	}
+	if now := f.named[r.Rule.Name()]; now != nil && f.retired[weak.Make(r.Rule)] {
+		r.Rule = now
+	}
+	return d.Overridden([]weir.Request{r})[0]
+}
+
+// Changed has waiting callers look at the limits in force, after overrides have changed.
+func (d *Desk) Changed() { d.queue.Changed() }
+
+// InForce returns the rules that later requests are decided by. A front keeps them while it serves a request.
+func (d *Desk) InForce() *InForce { return d.force.Load() }
+
+// Rules returns the rules that later requests are decided by: those with names, and those of files or nil.
+func (d *Desk) Rules() (named []*weir.Rule, config *rules.Config) {
+	f := d.force.Load()
+	return f.list, f.Config
+}
+
+// Rule returns the rule of a name, or nil.
+func (f *InForce) Rule(name []byte) *weir.Rule { return f.named[string(name)] }
+
+// ByAttributes reports whether rules decide requests by their attributes.
+func (f *InForce) ByAttributes() bool { return f.Config != nil && f.Config.ByAttributes() }
+
+// Unnamed says why no request can name a rule, in words that follow its name.
+func (f *InForce) Unnamed(rule string) string {
+	if f.Config == nil || f.Config.Rule(rule) == nil {
+		return "no rule has that name"
+	}
+	return f.Config.Unnamed(rule)
+}
+
+// Lease returns the shortest lease of a slot of the requests, or 0 if none of them holds slots.
+func (f *InForce) Lease(requests []weir.Request) time.Duration { return f.leases.shortest(requests) }
+
+// candidatesOf returns the requests of the candidates of some rules.
+func (f *InForce) candidatesOf(requests []weir.Request) (beside []weir.Request) {
+	if len(f.candidates) == 0 {
+		return nil
+	}
+	for _, q := range requests {
+		if candidate := f.candidates[q.Rule]; candidate != nil {
+			beside = append(beside, candidate.For(q.Key, q.Cost))
+		}
+	}
+	return beside
+}
+
+// Message returns the text of a rule in a file for people whose request it refuses, or "".
+func (f *InForce) Message(rule string) string {
+	if f.Config == nil || f.Config.Rule(rule) == nil {
+		return ""
+	}
+	return f.Config.Rule(rule).Message
+}
+
+// Number returns the number of rules.
+func (f *InForce) Number() int {
+	if f.Config != nil {
+		return len(f.Config.Rules)
+	}
+	return len(f.named)
+}

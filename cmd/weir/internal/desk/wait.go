@@ -1,0 +1,301 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
+)
+
+// WaitOptions bound waiting callers. A zero field has its default.
+type WaitOptions struct {
+	Longest time.Duration // the longest patience of a caller. Default: DefaultWait
+	Callers int           // waiting at a time. Default: DefaultWaiting
+	// NoBooking has all callers ask: see pace.QueueOptions.
+	NoBooking bool
+}
+
+// The defaults of WaitOptions.
+const (
+	DefaultWait    = time.Minute
+	DefaultWaiting = 2048
+)
+
+// answerSlack is the time that a client has to read an answer after its wait.
+const answerSlack = 30 * time.Second
+
+// Errors of Wait and Reserve.
+var (
+	// ErrStopping ends the waits of a stopping daemon. The error of an engine may stand before it.
+	ErrStopping error = stopping{}
+	// ErrSlots is returned for a wait by a rule that holds slots.
+	ErrSlots = errors.New("the rule holds slots, which a wait could not release; POST /v1/reserve waits for them")
+)
+
+type stopping struct{}
+
+func (stopping) Error() string            { return "the daemon is stopping" }
+func (stopping) WasCounted() weir.Counted { return weir.CountedNo }
+
+// waits are what waiting callers share.
+type waits struct {
+	*pace.Queue
+	large   *places // of waiting callers with more than waitingBytes of requests
+	longest time.Duration
+	stopped context.Context // ends when the daemon stops
+	stop    context.CancelFunc
+}
+
+func newWaits(engine weir.Engine, o WaitOptions, resolve func(weir.Request) weir.Request) (w waits) {
+	if o.Callers <= 0 {
+		o.Callers = DefaultWaiting
+	}
+	if w.longest = o.Longest; w.longest <= 0 {
+		w.longest = DefaultWait
+	}
+	w.Queue, _ = pace.NewQueue(engine, pace.QueueOptions{Queue: o.Callers, Resolve: resolve, NoBooking: o.NoBooking}) // fails only for a negative bound
+	w.large = &places{most: o.Callers}
+	w.stopped, w.stop = context.WithCancel(context.Background())
+	return w
+}
+
+// Stop ends all waits, and refuses further ones.
+func (d *Desk) Stop() { d.queue.stop() }
+
+// Stopped waits until the engine has what clients that stopped waiting had taken, for a second at most.
+func (d *Desk) Stopped() {
+	ctx, cancel := context.WithTimeout(context.Background(), undoWithin)
+	defer cancel()
+	_ = d.queue.Flush(ctx)
+}
+
+// Waiting returns the waiting callers.
+func (d *Desk) Waiting() WaitingStats { return d.waiting.stats() }
+
+// Longest returns the longest patience of a caller.
+func (d *Desk) Longest() time.Duration { return d.queue.longest }
+
+// Patient is a caller of Wait or Reserve.
+type Patient struct {
+	Client   context.Context // ends when the client leaves
+	Patience time.Duration
+	// Extend, if not nil, gives the connection of the client time beyond its usual timeouts.
+	Extend func(until time.Time)
+}
+
+// Wait takes the requests as soon as the engine admits them. A refusal is no error. Other errors than those of the engine are
+// ErrStopping, ErrSlots, weir.ErrQueueFull, and that of the client that has left.
+func (d *Desk) Wait(p Patient, requests []weir.Request) (weir.Decision, error) {
+	if d.queue.stopped.Err() != nil {
+		return weir.Decision{}, ErrStopping
+	}
+	if d.force.Load().Lease(requests) > 0 {
+		return weir.Decision{}, ErrSlots
+	}
+	got, err := d.get(p, requests, (*asker).take)
+	if err == nil {
+		d.Took(nil, requests, nil, got.decision)
+	}
+	return got.decision, err
+}
+
+// Reserve works like Wait for a reservation, which the token settles within its life. It has none after a refusal. No candidate
+// is tried, because none could be settled.
+func (d *Desk) Reserve(p Patient, requests []weir.Request) (made weir.Decision, token string, life time.Duration, err error) {
+	if d.queue.stopped.Err() != nil {
+		return made, "", 0, ErrStopping
+	}
+	secret, err := d.options.Secret(p.Client)
+	if err != nil {
+		return made, "", 0, err
+	}
+	got, err := d.get(p, requests, (*asker).hold)
+	if err != nil {
+		return got.decision, "", 0, err
+	}
+	d.Recorded(requests, got.decision.Allowed)
+	if got.hold == nil || !got.decision.Allowed {
+		return got.decision, "", d.force.Load().Lease(requests), nil
+	}
+	token, life = d.handOver(secret, got.hold, requests)
+	return got.decision, token, life, nil
+}
+
+// granted is what a call took.
+type granted struct {
+	decision weir.Decision
+	undo     func(context.Context) error
+	hold     *weir.Reservation // nil unless it was reserved
+}
+
+// asker asks to take or to hold requests, and may wait for them.
+type asker struct {
+	Patient
+	desk  *Desk
+	asks  []weir.Request
+	visit *visit // nil without patience
+}
+
+// get asks for the requests and returns what came of it. A refusal is no error.
+func (d *Desk) get(p Patient, requests []weir.Request, ask func(*asker, context.Context) (granted, error)) (granted, error) {
+	p.Patience = min(p.Patience, d.queue.longest)
+	c := &asker{Patient: p, desk: d, asks: requests}
+	ctx, end := c.begin()
+	defer end()
+	got, err := c.inMemory(ctx, ask)
+	if err == nil && got.decision.Allowed && c.Client.Err() != nil {
+		c.undo(got)
+		err = c.Client.Err()
+	}
+	if err == nil {
+		c.finish(endOf(got.decision))
+		return got, nil
+	}
+	why := c.why(ctx, err)
+	c.finish(why)
+	switch why {
+	case reasonLeft:
+		return got, c.Client.Err()
+	case reasonStop:
+		return got, errors.Join(ofEngine(err), ErrStopping)
+	case reasonNever, reasonPatience:
+		return c.describe(err)
+	}
+	return got, err
+}
+
+// inMemory asks for the requests, unless they may wait and there is no memory for them.
+func (c *asker) inMemory(ctx context.Context, ask func(*asker, context.Context) (granted, error)) (granted, error) {
+	large := c.desk.queue.large
+	n := sizeOf(c.asks) / waitingBytes
+	if c.Patience == 0 || n == 0 {
+		return ask(c, ctx)
+	}
+	if n = large.claim(n); n == 0 {
+		return granted{}, weir.ErrQueueFull
+	}
+	defer large.leave(n)
+	return ask(c, ctx)
+}
+
+// endOf returns the end of a wait with this decision.
+func endOf(d weir.Decision) reason {
+	switch {
+	case d.Allowed:
+		return ended
+	case d.RetryAfter == weir.Never:
+		return reasonNever
+	}
+	return reasonPatience
+}
+
+// begin returns the context of the wait: it ends with the caller's patience, with its connection, and with the
+// daemon. It gives the connection the time of the wait beyond its usual timeouts.
+func (c *asker) begin() (context.Context, context.CancelFunc) {
+	if c.Patience == 0 {
+		return c.Client, func() {}
+	}
+	c.visit = c.desk.waiting.begin(c.asks)
+	until := time.Now().Add(c.Patience)
+	if c.Extend != nil {
+		c.Extend(until.Add(answerSlack))
+	}
+	ctx, cancel := context.WithDeadline(c.Client, until)
+	ctx, stop := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(c.desk.queue.stopped, func() { stop(ErrStopping) })
+	return ctx, func() {
+		unhook()
+		stop(nil)
+		cancel()
+	}
+}
+
+// take takes the requests without a reservation.
+func (c *asker) take(ctx context.Context) (granted, error) {
+	take := c.desk.queue.Wait
+	if c.Patience == 0 {
+		take = c.desk.engine.Take
+	}
+	d, err := take(ctx, c.asks...)
+	return granted{decision: d, undo: func(ctx context.Context) error {
+		_, err := c.desk.engine.Return(ctx, c.asks...)
+		return err
+	}}, err
+}
+
+// hold takes the requests with a reservation.
+func (c *asker) hold(ctx context.Context) (granted, error) {
+	if c.Patience == 0 {
+		r, err := c.desk.engine.Reserve(ctx, c.asks...)
+		if err != nil {
+			_ = r.Cancel(ctx) // releases slots that may have been taken
+			return granted{}, err
+		}
+		return granted{r.Decision, r.Cancel, r}, nil
+	}
+	r, err := c.desk.queue.Acquire(ctx, c.asks...)
+	if err != nil {
+		return granted{}, err
+	}
+	return granted{r.Decision, r.Cancel, r.Reservation}, nil
+}
+
+// undo gives back what was taken for a client that has gone.
+func (c *asker) undo(got granted) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Client), undoWithin)
+	defer cancel()
+	if err := got.undo(ctx); err != nil {
+		c.desk.failures.Warn(c.desk.options.Log, "units of a client that went away stay spent", "error", err)
+	}
+}
+
+// finish counts the end of the wait.
+func (c *asker) finish(why reason) {
+	if c.visit != nil {
+		c.visit.end(why)
+	}
+}
+
+// why returns the reason for an error of the queue or of the engine.
+func (c *asker) why(ctx context.Context, err error) reason {
+	var tooLong *weir.WaitError
+	switch {
+	case c.Client.Err() != nil:
+		return reasonLeft
+	case context.Cause(ctx) == ErrStopping && errors.Is(err, context.Canceled):
+		return reasonStop
+	case errors.Is(err, weir.ErrNever):
+		return reasonNever
+	case errors.Is(err, weir.ErrQueueFull):
+		return reasonFull
+	case errors.As(err, &tooLong):
+		return reasonPatience
+	case c.Patience > 0 && errors.Is(err, context.DeadlineExceeded) && weir.WasCounted(ofEngine(err)) == weir.CountedNo:
+		return reasonPatience
+	}
+	return reasonEngine
+}
+
+// ofEngine returns an error that an engine has returned, and nil for one of the queue, which has taken nothing.
+func ofEngine(err error) error {
+	var said interface{ WasCounted() weir.Counted }
+	if errors.As(err, &said) {
+		return err
+	}
+	return nil
+}
+
+// describe returns the present decision, for a wait that was refused or that has ended. The retry after is at least the
+// wait that the queue has named.
+func (c *asker) describe(err error) (granted, error) {
+	ctx, cancel := context.WithTimeout(c.Client, undoWithin)
+	defer cancel()
+	d, failed := c.desk.engine.Peek(ctx, c.asks...)
+	d.Allowed = false // also if only earlier callers are in the way, and no limit refuses
+	if tooLong, ok := errors.AsType[*weir.WaitError](err); ok {
+		d.RetryAfter = max(d.RetryAfter, tooLong.Need)
+	}
+	return granted{decision: d}, failed
+}
