@@ -29,9 +29,9 @@ type askKey struct {
 	head   *caller // the oldest on it
 	probed bool    // the trip asks for more than the room
 
-	contest
-	failures int // of the engine, one after the other
-	watch    *slotWatch
+	won, lost, broke bool // a caller of this trip was granted or refused the key, or the engine failed
+	failures         int  // of the engine, one after the other
+	watch            *slotWatch
 }
 
 // cause says what refused.
@@ -177,7 +177,6 @@ func (k *askKey) woke(now time.Time) {
 	switch k.refusedBy {
 	case byRate:
 		k.room = max(k.room, k.cost)
-		k.expected = !now.Before(k.retryAt)
 	case bySlots:
 		k.room = max(k.room, (slotsTogether-1)*k.cost)
 	}
@@ -219,22 +218,32 @@ func (k *askKey) landed() {
 		k.until = now.Add(backOff(k.failures))
 	case k.lost && k.refusedBy == byRate:
 		k.failures = 0
-		k.until = earliest(now.Add(max(k.rateSpread(time.Until(k.retryAt)), shortestPause)), poll(now.Add(longestPause)))
+		k.until = k.afterRate(now)
 	case k.lost || k.watch != nil && k.won && k.room == 0:
 		k.failures = 0
 		k.watch.landed(now)
 	case k.won:
 		k.failures = 0
-		if k.spread /= 2; k.room >= k.cost || !k.until.After(now) {
+		if k.room >= k.cost || !k.until.After(now) {
 			k.refusedBy, k.until = byNothing, time.Time{}
 		}
 	}
-	k.won, k.lost, k.broke, k.expected = false, false, false, false
+	k.won, k.lost, k.broke = false, false, false
 	if k.until.After(now) {
 		k.asking.agenda.plan(&k.wake, k.until)
 	} else {
 		k.asking.agenda.Remove(&k.wake)
 	}
+}
+
+// afterRate returns when to ask after a refusal by a rate: at the instant that the engine named and a random time later, because
+// other processes were told the same, and each is to be the first as often. It is after a second at the latest.
+func (k *askKey) afterRate(now time.Time) time.Time {
+	pause := max(k.retryAt.Sub(now), shortestPause)
+	if pause > longestPause {
+		return poll(now.Add(longestPause))
+	}
+	return now.Add(pause + rand.N(min(firstPause, pause/8)))
 }
 
 // wakeAt has the key asked for at an instant, unless it is asked for before.
@@ -277,24 +286,4 @@ func earliest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// contest is what a key knows of other processes that ask for it.
-type contest struct {
-	spread    time.Duration // of which a random part passes between news and a question
-	expected  bool          // this trip went at a retry instant
-	won, lost bool          // a caller of this trip was granted or refused the key
-	broke     bool          // or the engine failed
-}
-
-// rateSpread returns when to ask after a refusal by a rate: at the retry instant, and later if another process was quicker at
-// the last one, because it was told the same.
-func (k *askKey) rateSpread(pause time.Duration) time.Duration {
-	switch {
-	case k.won:
-		k.spread /= 2
-	case k.expected:
-		k.spread = min(max(2*k.spread, firstPause), longestPause)
-	}
-	return pause + rand.N(min(k.spread, max(pause/2, 0))+1)
 }

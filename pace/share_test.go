@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/waittest"
 	"github.com/weirflow/weir/pace"
 )
@@ -104,6 +105,40 @@ func TestEqualProcessesShareSlots(t *testing.T) {
 				t.Errorf("want %.2f of what is possible, %.0f calls a grant and no process with %d times the grants of another", c.least, c.calls, c.apart)
 			}
 			t.Logf("%d processes, %d slots of %v: %.2f of what is possible, %.2f calls a grant, %d to %d grants", c.processes, c.slots, c.hold, float64(all)/possible, each, slices.Min(grants), slices.Max(grants))
+		})
+	}
+}
+
+func TestEqualProcessesShareWindowsAndLogs(t *testing.T) {
+	for _, c := range []struct {
+		limit              string
+		processes, callers int
+		calls              float64 // a grant, at most
+	}{
+		{"fixed window 20/100ms", 10, 5, 1.2},
+		{"fixed window 20/1s", 3, 5, 1.2},
+		{"sliding log 100/s", 50, 2, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := rule(t, "r", c.limit)
+			crowd := newCrowd(t, newServer(t), slices.Repeat([]int{c.callers}, c.processes),
+				func(int) waittest.Network {
+					return waittest.Network{Way: waittest.Between(150*time.Microsecond, 500*time.Microsecond)}
+				},
+				func(ctx context.Context, q *pace.Queue, _ int) error {
+					_, err := q.Wait(ctx, r.For("k", 1))
+					return err
+				})
+			time.Sleep(time.Second)
+			length := 2 * time.Minute
+			grants, calls := crowd.during(length)
+			crowd.end()
+			all, each := sum(grants), float64(calls)/float64(sum(grants))
+			possible := int64(weir.Describe(r.Limits()[0]).Rate.Count * int64(length) / int64(weir.Describe(r.Limits()[0]).Rate.Period))
+			if apart := slices.Max(grants) / max(slices.Min(grants), 1); all < possible*95/100 || each > c.calls || apart >= 3 {
+				t.Errorf("want 0.95 of what is possible, %.1f calls a grant and no process with 3 times the grants of another", c.calls)
+			}
+			t.Logf("%s for %d processes: %d of %d, %.2f calls a grant, %d to %d grants", c.limit, c.processes, all, possible, each, slices.Min(grants), slices.Max(grants))
 		})
 	}
 }
