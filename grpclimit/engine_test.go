@@ -48,8 +48,8 @@ func TestALeakyBucketHoldsCalls(t *testing.T) {
 // holder is an engine whose slots expire unless they are renewed.
 type holder struct {
 	weir.Engine
-	held, dropped atomic.Int64
-	err           error
+	held, released atomic.Int64
+	err            error
 }
 
 func newHolder(engine weir.Engine) *holder {
@@ -57,6 +57,9 @@ func newHolder(engine weir.Engine) *holder {
 	h.Engine = remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
 		if c.Op == weir.OpTake && h.err != nil {
 			return weir.Answer{}, h.err
+		}
+		if c.Op == weir.OpEach && c.Each.Calls[0].Op == weir.OpReturn { // the Guard releases
+			h.released.Add(1)
 		}
 		return next(ctx, c)
 	})
@@ -68,26 +71,28 @@ func (h *holder) Hold(_ time.Time, slots weir.Call) (<-chan struct{}, func()) {
 	return nil, func() { h.held.Add(-int64(len(slots.Requests))) }
 }
 
-func (h *holder) Drop(slots weir.Call) { h.dropped.Add(int64(len(slots.Requests))) }
-
 func TestSlotsAreRenewedWhereTheyExpire(t *testing.T) {
-	engine := newHolder(weir.NewMemory(weir.MemoryOptions{}))
-	limited := newServer(t, grpclimit.Options{Engine: engine, Rules: []grpclimit.Rule{{Limit: "work=100/s and concurrency 1"}}})
-	for range 2 {
-		wantCode(t, "call", callDirectly(t.Context(), limited, func() {
-			if got := engine.held.Load(); got != 1 {
-				t.Errorf("%d slots are renewed during the call, want 1", got)
-			}
-		}), codes.OK)
-	}
-	if got := engine.held.Load(); got != 0 {
-		t.Errorf("%d slots are renewed after the calls, want none", got)
-	}
-	engine.err = errors.New("connection lost")
-	wantCode(t, "a lost answer", callDirectly(t.Context(), limited, func() {}), codes.Unavailable)
-	if engine.dropped.Load() == 0 {
-		t.Error("the slot of the lost answer was not dropped")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		engine := newHolder(weir.NewMemory(weir.MemoryOptions{}))
+		limited := newServer(t, grpclimit.Options{Engine: engine, Rules: []grpclimit.Rule{{Limit: "work=100/s and concurrency 1"}}})
+		for range 2 {
+			wantCode(t, "call", callDirectly(t.Context(), limited, func() {
+				if got := engine.held.Load(); got != 1 {
+					t.Errorf("%d slots are renewed during the call, want 1", got)
+				}
+			}), codes.OK)
+		}
+		if got := engine.held.Load(); got != 0 {
+			t.Errorf("%d slots are renewed after the calls, want none", got)
+		}
+		engine.err = errors.New("connection lost")
+		wantCode(t, "a lost answer", callDirectly(t.Context(), limited, func() {}), codes.Unavailable)
+		engine.err = nil
+		time.Sleep(10 * time.Second)
+		if engine.released.Load() == 0 {
+			t.Error("the slot of the lost answer was not released")
+		}
+	})
 }
 
 func TestAClientFollowsThePolicyForAFailingEngine(t *testing.T) {

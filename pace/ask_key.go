@@ -1,7 +1,6 @@
 package pace
 
 import (
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -218,7 +217,7 @@ func (k *askKey) landed() {
 		k.until = now.Add(backOff(k.failures))
 	case k.lost && k.refusedBy == byRate:
 		k.failures = 0
-		k.until = k.afterRate(now)
+		k.until = earliest(latest(k.retryAt, now.Add(shortestPause)), poll(now.Add(longestPause)))
 	case k.lost || k.watch != nil && k.won && k.room == 0:
 		k.failures = 0
 		k.watch.landed(now)
@@ -234,16 +233,6 @@ func (k *askKey) landed() {
 	} else {
 		k.asking.agenda.Remove(&k.wake)
 	}
-}
-
-// afterRate returns when to ask after a refusal by a rate: at the instant that the engine named and a random time later, because
-// other processes were told the same, and each is to be the first as often. It is after a second at the latest.
-func (k *askKey) afterRate(now time.Time) time.Time {
-	pause := max(k.retryAt.Sub(now), shortestPause)
-	if pause > longestPause {
-		return poll(now.Add(longestPause))
-	}
-	return now.Add(pause + rand.N(min(firstPause, pause/8)))
 }
 
 // wakeAt has the key asked for at an instant, unless it is asked for before.
