@@ -5,7 +5,7 @@
 //
 //   - Do makes one call of the engine, and Each several. Took notes what came of those that take, and tries shadows and candidates.
 //   - Judged notes what rules decided without the engine.
-//   - Wait and Reserve have patience (asker.go), and Settle and Renew end a reservation or give it its life again (token.go).
+//   - Wait and Reserve have patience (wait.go), and Settle and Renew end a reservation or give it its life again (token.go).
 //   - Failed logs an error of the engine.
 package desk
 
