@@ -17,6 +17,7 @@ import (
 // failing is a memory engine whose next calls fail, either before or after they are counted.
 type failing struct {
 	weir.Engine
+	mu       sync.Mutex
 	failures []failure
 	records  int
 	onRecord func() // or nil
@@ -63,7 +64,12 @@ func around(memory *weir.Memory, do func(ctx context.Context, c weir.Call, next 
 	return e
 }
 
-func (f *failing) next() (failure, bool) {
+func (f *failing) next(op weir.Op) (failure, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if op != weir.OpTake {
+		f.records++
+	}
 	if len(f.failures) == 0 {
 		return failure{}, false
 	}
@@ -76,13 +82,10 @@ func (f *failing) do(ctx context.Context, c weir.Call, next weir.Next) (weir.Ans
 	if c.Op == weir.OpPeek {
 		return next(ctx, c)
 	}
-	if c.Op != weir.OpTake {
-		f.records++
-		if f.onRecord != nil {
-			f.onRecord()
-		}
+	if c.Op != weir.OpTake && f.onRecord != nil {
+		f.onRecord()
 	}
-	failure, fails := f.next()
+	failure, fails := f.next(c.Op)
 	if fails && !failure.counted {
 		return weir.Answer{}, failure
 	}

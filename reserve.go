@@ -52,7 +52,7 @@ func reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
 			return Answer{}, err
 		}
 		if call.Identity == "" { // with an identity it can be asked again
-			go drop(e, call)
+			time.AfterFunc(dropAfter, func() { drop(e, call) }) // unless the caller's Cancel is quicker
 		}
 		return Answer{Reservation: &h.Reservation}, err
 	}

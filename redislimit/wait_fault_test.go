@@ -185,8 +185,16 @@ func TestReleasesThatShareACallAreAllCounted(t *testing.T) {
 	}
 	open := make(chan struct{})
 	sender.hold <- open
-	for _, r := range held {
-		go func() { released <- r.Done(t.Context()) }()
+	release := func(r *weir.Reservation) { released <- r.Done(t.Context()) }
+	go release(held[0])
+	eventually(t, "the first release is held", func() error {
+		if len(sender.hold) > 0 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	for _, r := range held[1:] {
+		go release(r)
 	}
 	eventually(t, "all releases but the first wait for one call", func() error {
 		if waiting := engine.Stats().Queued; waiting < n-1 {

@@ -5,7 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -31,16 +31,20 @@ func (n names) String() string {
 // namesIn returns the exported names of the package in a folder. Methods of unexported types and fields are none.
 func namesIn(folder string) (names, error) {
 	var found names
-	product := func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }
-	packages, err := parser.ParseDir(token.NewFileSet(), folder, product, parser.SkipObjectResolution)
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
 		return found, err
 	}
-	for _, p := range packages {
-		for _, f := range p.Files {
-			for _, d := range f.Decls {
-				found.add(d)
-			}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return found, err
+		}
+		for _, d := range f.Decls {
+			found.add(d)
 		}
 	}
 	return found, nil
