@@ -30,7 +30,7 @@ BUILD := -buildvcs=$(if $(wildcard .git),true,false) -tags grpcnotrace -ldflags 
 # What shares memory between goroutines, so that the race detector has something to find. redislimit takes the longest,
 # so it begins first.
 RACE := ./redislimit/... . ./internal/... ./enginekit ./layer ./pace ./front ./httplimit/... ./grpclimit ./promlimit ./otellimit \
-	./sqllimit/... ./fetch $(addprefix ./cmd/weir/internal/,api door fetch metrics override pace resp rls rules serve top traces)
+	./sqllimit/... ./fetch $(addprefix ./cmd/weir/internal/,api desk door fetch metrics override pace resp rls rules serve top traces)
 # The other packages, but for the measuring programs: their tests take minutes, and belong to CI.
 REST = $(filter-out $(shell go list $(RACE)) github.com/weirflow/weir/bench/%,$(shell go list work))
 # What computes with words, so that their size matters.
