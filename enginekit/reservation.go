@@ -64,8 +64,8 @@ func Held(r *weir.Rule) *weir.Rule { return root.Held(r) }
 func Spent(r *weir.Rule) *weir.Rule { return root.Spent(r) }
 
 // Renewer is an optional ability of an engine. Renew has the leases of slots begin now, which were taken with their Lease,
-// if all of them are still held; it reads nothing else of the call. Whoever knows requests and Lease can renew them, also in
-// another process: see [HandOver]. A weir.Memory has it.
+// if all of them are still held; it reads nothing else of the call. A caller that knows the requests and the Lease can renew
+// them, also in another process: see [HandOver]. A weir.Memory has it.
 type Renewer interface {
 	Renew(ctx context.Context, slots weir.Call) (held bool, err error)
 }

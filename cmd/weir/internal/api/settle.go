@@ -60,6 +60,8 @@ func (a *API) withToken(w http.ResponseWriter, r *http.Request, costs bool, do f
 		writeProblem(w, badField(fieldCosts, fmt.Sprintf("has length %d, not %d: one for each request", wrong.Costs, wrong.Requests)))
 	} else if err == desk.ErrToken || err == desk.ErrLost {
 		writeProblem(w, &problem{status: http.StatusNotFound, field: fieldToken, detail: strings.Replace(err.Error(), "the token", fieldToken, 1)})
+	} else if err == desk.ErrCrowded {
+		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: err.Error()})
 	} else {
 		a.fail(w, r, err)
 	}

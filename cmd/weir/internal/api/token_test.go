@@ -422,3 +422,36 @@ func heapInUse() int {
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
+
+// An engine that has no room for the marks of settlements does not make a token unknown that nobody has settled. Slots are
+// released all the same; a settlement of units that cannot be remembered is refused, and says so.
+func TestSettlementsWithoutRoomForTheirMarksAreNotRefusedAsUnknown(t *testing.T) {
+	for _, c := range []struct {
+		rule    string
+		refused bool // some are, for lack of room
+	}{{"default=concurrency 3 lease 1m", false}, {"default=token bucket 10/366d", true}} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAPI(t, weir.NewMemory(weir.MemoryOptions{MaxKeys: 64}), c.rule)
+			refused := 0
+			for i := range 300 {
+				reserved := post(a, "/v1/reserve", fmt.Sprintf(`{"key":"%d","cost":1}`, i%50))
+				if !strings.Contains(reserved.Body.String(), `"token"`) {
+					continue // the key has used its units up
+				}
+				renewed := post(a, "/v1/renew", `{"token":"`+tokenOf(t, reserved)+`"}`)
+				if renewed.Code != 200 && !(c.refused && renewed.Code == 503) {
+					t.Fatalf("renewal %d: got %d %s", i, renewed.Code, renewed.Body)
+				}
+				switch w := post(a, "/v1/settle", `{"token":"`+tokenOf(t, reserved)+`","cost":0}`); {
+				case w.Code == 503 && c.refused && strings.Contains(w.Body.String(), "no room"):
+					refused++
+				case w.Code != 200:
+					t.Fatalf("settlement %d: got %d %s", i, w.Code, w.Body)
+				}
+			}
+			if c.refused != (refused > 0) {
+				t.Errorf("%s: %d settlements found no room, want some: %v", c.rule, refused, c.refused)
+			}
+		})
+	}
+}

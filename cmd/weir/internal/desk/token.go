@@ -132,16 +132,6 @@ func (r *reservation) mark() ([]weir.Request, error) {
 	return []weir.Request{rule.For(strconv.FormatUint(r.Lease, 36), 1)}, nil
 }
 
-// settled reports whether a token was settled.
-func (d *Desk) settled(ctx context.Context, r *reservation) (bool, error) {
-	mark, err := r.mark()
-	if err != nil {
-		return false, err
-	}
-	made, err := d.engine.Peek(ctx, mark...)
-	return err == nil && !made.Allowed, err
-}
-
 // reservationOf returns the reservation of a token, for a caller that may ask for its rules.
 func (d *Desk) reservationOf(ctx context.Context, who *door.Identity, token string) (*reservation, []weir.Request, error) {
 	secret, err := d.options.Secret(ctx)
@@ -179,10 +169,10 @@ func (d *Desk) settleOnce(ctx context.Context, r *reservation, requests []weir.R
 	// The mark has a lease of its own: a Guard settles in this process what belongs to leases that it gave while the engine
 	// was away, and the engine may have given that of the reservation.
 	call := weir.Call{Op: weir.OpTake, Requests: mark, Lease: enginekit.NewLease()}
-	if marked, err := d.engine.Do(ctx, call); err != nil {
+	if err := d.unsettled(ctx, call); err == ErrCrowded && onlySlots(requests) {
+		// It goes on without a mark, because a second release of the same slots does no harm.
+	} else if err != nil {
 		return err
-	} else if !marked.Decision.Allowed {
-		return ErrToken
 	}
 	hold := enginekit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease, Taken: r.Taken})
 	if len(costs) == 0 {
@@ -202,6 +192,35 @@ func (d *Desk) settleOnce(ctx context.Context, r *reservation, requests []weir.R
 	return err
 }
 
+// unsettled takes a mark or peeks at it, and returns ErrToken if it was taken before. Keys without room in the memory engine share a
+// mark, so a refusal is not believed while that happens.
+func (d *Desk) unsettled(ctx context.Context, mark weir.Call) error {
+	marked, err := d.engine.Do(ctx, mark)
+	if err != nil || marked.Decision.Allowed {
+		return err
+	}
+	memory, ok := weir.Find[*weir.Memory](d.engine)
+	if !ok {
+		return ErrToken
+	}
+	before := overflowOf(memory)
+	again, err := d.engine.Peek(ctx, mark.Requests...)
+	if err == nil && !again.Allowed && overflowOf(memory) == before {
+		return ErrToken
+	}
+	return cmp.Or(err, ErrCrowded)
+}
+
+// overflowOf returns how many marks were taken on shared states.
+func overflowOf(m *weir.Memory) uint64 {
+	for _, r := range m.Stats().Rules {
+		if r.Rule == SettledRule {
+			return r.Overflow
+		}
+	}
+	return 0
+}
+
 // onlySlots reports whether the requests hold nothing but slots, whose release can be repeated.
 func onlySlots(requests []weir.Request) bool {
 	return !slices.ContainsFunc(requests, func(q weir.Request) bool { return enginekit.Spent(q.Rule) != nil })
@@ -213,7 +232,9 @@ const undoWithin = time.Second
 // Errors of Settle and Renew.
 var (
 	ErrToken = errors.New("the token is unknown: it was settled, or has expired, or is of another engine; nothing was changed")
-	ErrLost  = errors.New("the slots of token were lost: they were reset, or their lease has ended; stop the work")
+	// ErrCrowded is the error where the memory engine has no room for the mark of a settlement.
+	ErrCrowded = errors.New("there is no room to remember settlements, and nothing was changed; ask again in two minutes, or give weir serve more --max-keys")
+	ErrLost    = errors.New("the slots of token were lost: they were reset, or their lease has ended; stop the work")
 )
 
 // CostsError is the error of a settlement with another number of costs than the reservation has requests.
@@ -241,10 +262,16 @@ func (d *Desk) Renew(ctx context.Context, who *door.Identity, token string) (ren
 		return "", 0, err
 	}
 	began := time.Now()
-	if settled, err := d.settled(ctx, r); settled || err != nil {
-		return "", 0, cmp.Or(err, ErrToken)
+	mark, err := r.mark()
+	if err != nil {
+		return "", 0, err
 	}
-	if slots := slotsOf(requests); len(slots) > 0 {
+	slots := slotsOf(requests)
+	err = d.unsettled(ctx, weir.Call{Op: weir.OpPeek, Requests: mark})
+	if err != nil && (err != ErrCrowded || len(slots) == 0) { // a settlement releases the slots, so they tell, too
+		return "", 0, err
+	}
+	if len(slots) > 0 {
 		renewer, ok := weir.Find[enginekit.Renewer](d.engine)
 		if !ok {
 			return "", 0, enginekit.Unsupported(weir.OpRecord, "renews no slots on this engine")

@@ -326,7 +326,7 @@ func lastOf(n netip.Prefix) netip.Addr {
 	return last
 }
 
-// nothing names the requests that were made in vain.
+// nothing describes the kinds of request that were tried without success.
 func (s *search) nothing() string {
 	switch {
 	case !s.envoy:
