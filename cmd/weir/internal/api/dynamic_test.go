@@ -43,17 +43,29 @@ func TestARequestNamesItsLimit(t *testing.T) {
 	}
 }
 
-func TestThereAreAtMostAThousandLimitsInRequests(t *testing.T) {
+func TestLimitsInRequestsBelongToAtMostAThousandOtherRules(t *testing.T) {
 	f := newDynamic(t, usual)
 	for i := range 1000 {
+		if w := post(f, "/v1/take", fmt.Sprintf(`{"rule":"tenant%d","key":"a","limit":"5/m"}`, i)); w.Code != 200 {
+			t.Fatalf("rule %d: %d %s", i, w.Code, w.Body)
+		}
+	}
+	if got := post(f, "/v1/take", `{"rule":"tenant","key":"a","limit":"5/m"}`).Body.String(); !strings.Contains(got, "have named 1000 other rules with their limits already") {
+		t.Errorf("one more: got %s, want an error", got)
+	}
+	if w := post(f, "/v1/peek", `{"rule":"tenant7","key":"a","limit":"6/m"}`); w.Code != 200 {
+		t.Errorf("a known rule: got %d %s, want 200", w.Code, w.Body)
+	}
+}
+
+func TestAProgramMayNameAnyNumberOfLimitsOfARule(t *testing.T) {
+	f := newDynamic(t, usual)
+	for i := range 3000 {
 		if w := post(f, "/v1/take", fmt.Sprintf(`{"rule":"tenant","key":"a","limit":"%d/m"}`, i+1)); w.Code != 200 {
 			t.Fatalf("limit %d: %d %s", i+1, w.Code, w.Body)
 		}
 	}
-	if got := post(f, "/v1/take", `{"rule":"tenant","key":"a","limit":"5000/m"}`).Body.String(); !strings.Contains(got, "have named 1000 different limits already") {
-		t.Errorf("one more: got %s, want an error", got)
-	}
-	if w := post(f, "/v1/peek", `{"rule":"tenant","key":"a","limit":"1000/m"}`); w.Code != 200 {
-		t.Errorf("a known limit: got %d %s, want 200", w.Code, w.Body)
+	if got := post(f, "/v1/peek", `{"rule":"tenant","key":"a","limit":"3000/m"}`).Body.String(); !strings.Contains(got, `"limit":3000,"remaining":0`) {
+		t.Errorf("got %s, want the state that the takes by all limits left", got)
 	}
 }

@@ -24,7 +24,7 @@ type InForce struct {
 // Use decides later requests by these rules. They are named ones, and those that a configuration finds by attributes, if
 // it is not nil. All differ in name, have a lease on every slot, and were accepted by Engine.Check.
 func (d *Desk) Use(named []*weir.Rule, config *rules.Config) {
-	f := &InForce{list: named, named: make(map[string]*weir.Rule, len(named)), Config: config, leases: leases{}, quotas: quotas{}, dynamic: dynamic{check: d.engine.Check}}
+	f := &InForce{list: named, named: make(map[string]*weir.Rule, len(named)), Config: config, leases: leases{}, quotas: quotas{}, dynamic: dynamic{newRule: d.NewRule}}
 	all := named
 	if config != nil {
 		all = append(all[:len(all):len(all)], config.Limits()...)

@@ -10,18 +10,61 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// The bounds of limits in requests.
+// The bounds of limits in calls.
 const (
-	maxLimits   = 1000 // different ones, until the next reload
+	maxLimits   = 1000 // of one kind of calls that are kept, and names of rules that they bring
 	maxRuleName = 128  // bytes
 )
 
-// dynamic holds the limits that requests have named. It forgets them when other rules come into force.
+// Limits keep what was made of limits in calls. Of more than maxLimits they drop some, which are made again at their next call:
+// the state is in the engine. The zero Limits are empty.
+type Limits[L comparable, Made any] struct {
+	mu   sync.RWMutex
+	made map[L]Made
+}
+
+// Of returns what is made of a limit.
+func (l *Limits[L, Made]) Of(limit L, newMade func(L) (Made, error)) (Made, error) {
+	l.mu.RLock()
+	known, ok := l.made[limit]
+	l.mu.RUnlock()
+	if ok {
+		return known, nil
+	}
+	made, err := newMade(limit)
+	if err != nil {
+		return made, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.made == nil {
+		l.made = map[L]Made{}
+	}
+	for old := range l.made {
+		if len(l.made) < maxLimits {
+			break
+		}
+		delete(l.made, old)
+	}
+	l.made[limit] = made
+	return made, nil
+}
+
+// NewRule makes a rule that the engine can hold.
+func (d *Desk) NewRule(name string, limits ...weir.Limit) (*weir.Rule, error) {
+	rule, err := weir.NewRule(name, limits...)
+	if err == nil {
+		err = d.engine.Check(rule)
+	}
+	return rule, err
+}
+
+// dynamic are the limits that requests have named beside the name of a rule.
 type dynamic struct {
-	check func(...*weir.Rule) error // of the engine
-	mu    sync.RWMutex
-	made  map[namedLimit]*weir.Rule
-	kinds map[string]string // of the rules that are not in force
+	newRule func(name string, limits ...weir.Limit) (*weir.Rule, error)
+	limits  Limits[namedLimit, *weir.Rule]
+	mu      sync.Mutex
+	kinds   map[string]string // of the rules that are not in force
 }
 
 // namedLimit is a limit in a request and the rule that state belongs to.
@@ -29,60 +72,48 @@ type namedLimit struct{ rule, text string }
 
 // Limited returns the rule of a limit in a request. Its error names the field limit or rule, and is a *weir.RequestError.
 func (f *InForce) Limited(rule, limit string) (*weir.Rule, error) {
-	of := namedLimit{rule, limit}
-	f.dynamic.mu.RLock()
-	known := f.dynamic.made[of]
-	f.dynamic.mu.RUnlock()
-	if known != nil {
-		return known, nil
-	}
-	made, kind, err := f.newLimited(of)
-	if err != nil {
-		return nil, err
-	}
-	f.dynamic.mu.Lock()
-	defer f.dynamic.mu.Unlock()
-	return made, f.add(of, made, kind)
+	return f.dynamic.limits.Of(namedLimit{rule, limit}, f.newLimited)
 }
 
-// add keeps a rule. The caller holds the lock.
-func (f *InForce) add(of namedLimit, rule *weir.Rule, kind string) error {
+func (f *InForce) newLimited(of namedLimit) (*weir.Rule, error) {
+	if len(of.rule) > maxRuleName || strings.Contains(of.rule, "~") {
+		return nil, wrongField("rule", fmt.Sprintf("is %s, want up to %d bytes without ~", Quote(of.rule), maxRuleName))
+	}
+	var rule *weir.Rule
+	limits, err := weir.ParseLimits(of.text)
+	if err == nil {
+		rule, err = f.dynamic.newRule(of.rule, limits...)
+	}
+	switch {
+	case err != nil:
+		return nil, wrongField("limit", strings.TrimPrefix(err.Error(), "weir: "))
+	case enginekit.Held(rule) != nil:
+		return nil, wrongField("limit", "is "+Quote(of.text)+", which holds slots; only a rule of the daemon can")
+	}
+	return rule, f.keepKind(of, kindOf(rule))
+}
+
+// keepKind returns an error for another kind of limits than the rule has, and notes that of a new one.
+func (f *InForce) keepKind(of namedLimit, kind string) error {
 	d := &f.dynamic
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	known := d.kinds[of.rule]
 	if inForce := f.named[of.rule]; inForce != nil {
 		known = kindOf(inForce)
 	}
 	switch {
-	case known != "" && known != kind:
+	case known == kind:
+		return nil
+	case known != "":
 		return wrongField("limit", fmt.Sprintf("is %s, but rule %s has %s; a rule has one algorithm and period", Quote(of.text), Quote(of.rule), known))
-	case d.made[of] == nil && len(d.made) >= maxLimits:
-		return wrongField("limit", fmt.Sprintf("is %s, and requests have named %d different limits already; name fewer", Quote(of.text), maxLimits))
+	case len(d.kinds) >= maxLimits:
+		return wrongField("rule", fmt.Sprintf("is %s, and requests have named %d other rules with their limits already; name fewer, or name them in rules files", Quote(of.rule), maxLimits))
+	case d.kinds == nil:
+		d.kinds = map[string]string{}
 	}
-	if d.made == nil {
-		d.made, d.kinds = map[namedLimit]*weir.Rule{}, map[string]string{}
-	}
-	d.made[of], d.kinds[of.rule] = rule, kind
+	d.kinds[of.rule] = kind
 	return nil
-}
-
-func (f *InForce) newLimited(of namedLimit) (rule *weir.Rule, kind string, err error) {
-	if len(of.rule) > maxRuleName || strings.Contains(of.rule, "~") {
-		return nil, "", wrongField("rule", fmt.Sprintf("is %s, want up to %d bytes without ~", Quote(of.rule), maxRuleName))
-	}
-	limits, err := weir.ParseLimits(of.text)
-	if err == nil {
-		rule, err = weir.NewRule(of.rule, limits...)
-	}
-	if err == nil {
-		err = f.dynamic.check(rule)
-	}
-	if err != nil {
-		return nil, "", wrongField("limit", strings.TrimPrefix(err.Error(), "weir: "))
-	}
-	if enginekit.Held(rule) != nil {
-		return nil, "", wrongField("limit", "is "+Quote(of.text)+", which holds slots; only a rule of the daemon can")
-	}
-	return rule, kindOf(rule), nil
 }
 
 // kindOf describes what state depends on: the algorithms and periods of a rule.

@@ -132,27 +132,19 @@ func (r *reader) finish(l *draft, path string, v rules.Value) {
 func (r *reader) makeRules(l *draft, path string, period time.Duration) (err error) {
 	name := r.name(path)
 	if !l.Own {
-		return l.Windows(name, weir.Rate{Count: l.count, Period: period}, r.check)
+		return l.Windows(name, weir.Rate{Count: l.count, Period: period}, r.newRule)
 	}
-	if l.Rule, err = weir.NewRule(name, l.own...); err == nil {
-		err = r.check(l.Rule)
-	}
-	if err == nil && (l.Atomic || r.config.AllOrNothing) && weir.Describe(l.own[0]).Alone {
+	if l.Rule, err = r.newRule(name, l.own...); err == nil && (l.Atomic || r.config.AllOrNothing) && weir.Describe(l.own[0]).Alone {
 		l.limitAt.Fail("stands alone, and all_or_nothing takes from several limits at once")
 	}
 	return err
 }
 
 // Windows makes the rules of a limit that counts in windows. A limit of nothing counts in a window of one.
-func (l *Limit) Windows(name string, rate weir.Rate, check func(*weir.Rule) error) error {
+func (l *Limit) Windows(name string, rate weir.Rate, newRule func(name string, limits ...weir.Limit) (*weir.Rule, error)) (err error) {
 	window := func(count int64) (*weir.Rule, error) {
-		r, err := weir.NewRule(name, weir.FixedWindow{Rate: weir.Rate{Count: count, Period: rate.Period}})
-		if err == nil {
-			err = check(r)
-		}
-		return r, err
+		return newRule(name, weir.FixedWindow{Rate: weir.Rate{Count: count, Period: rate.Period}})
 	}
-	var err error
 	if l.Rule, err = window(max(rate.Count, 1)); err != nil {
 		return err
 	}
@@ -162,11 +154,13 @@ func (l *Limit) Windows(name string, rate weir.Rate, check func(*weir.Rule) erro
 	return nil
 }
 
-func (r *reader) check(rule *weir.Rule) error {
-	if r.Check == nil {
-		return nil
+// newRule makes a rule that the engine can hold.
+func (r *reader) newRule(name string, limits ...weir.Limit) (*weir.Rule, error) {
+	rule, err := weir.NewRule(name, limits...)
+	if err == nil && r.Check != nil {
+		err = r.Check(rule)
 	}
-	return r.Check(rule)
+	return rule, err
 }
 
 // name returns the name of a rule: its path, as statistics have it. A path that is no name, or the name of another one,

@@ -21,9 +21,9 @@ const (
 // Stats are the statistics of the service, by the names of envoyproxy/ratelimit. They outlive a reload.
 type Stats struct {
 	loaded, failed atomic.Uint64
-	// Refused counts calls that cannot be decided, Undecided those that the engine could not decide, and Overridden the
+	// Refused counts calls that cannot be decided, Undecided those that the engine could not decide, and Shadowed the
 	// refusals that SHADOW_MODE turned into admissions.
-	Refused, Undecided, Overridden atomic.Uint64
+	Refused, Undecided, Shadowed atomic.Uint64
 
 	mu      sync.RWMutex
 	rules   map[string]*Counts
@@ -111,7 +111,7 @@ func (s *Stats) Write(w io.Writer) error {
 		"ratelimit.service.config_load_error":                    s.failed.Load(),
 		"ratelimit.service.call.should_rate_limit.service_error": s.Refused.Load(),
 		"ratelimit.service.call.should_rate_limit.redis_error":   s.Undecided.Load(),
-		"ratelimit.service.global_shadow_mode":                   s.Overridden.Load(),
+		"ratelimit.service.global_shadow_mode":                   s.Shadowed.Load(),
 	}
 	s.mu.RLock()
 	for path, c := range s.rules {

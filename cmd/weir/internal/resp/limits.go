@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -14,49 +13,20 @@ import (
 // throttle is the rule of all limits in a call. So a key has one state, whatever its limit, as in redis-cell.
 const throttle = "cl.throttle"
 
-// maxLimits bounds the limits that are kept compiled.
-const maxLimits = 1000
-
 // limit is what a call of CL.THROTTLE says of its limit.
 type limit struct {
 	maxBurst, count int64
 	period          time.Duration
 }
 
-// limits compiles limits in calls. Of more than maxLimits it forgets some, which are compiled again at their next call: the
-// state is in the engine.
-type limits struct {
-	check func(...*weir.Rule) error
-	mu    sync.RWMutex
-	rules map[limit]*weir.Rule
-}
-
-func (l *limits) rule(of limit) (*weir.Rule, error) {
-	l.mu.RLock()
-	rule := l.rules[of]
-	l.mu.RUnlock()
-	if rule != nil {
-		return rule, nil
-	}
-	rule, err := weir.NewRule(throttle, weir.TokenBucket{Rate: weir.Per(of.count, of.period), Burst: of.maxBurst + 1})
-	if err == nil {
-		err = l.check(rule)
-	}
+// rule returns the rule of a limit in a call.
+func (s *Server) rule(of limit) (*weir.Rule, error) {
+	rule, err := s.limits.Of(of, func(of limit) (*weir.Rule, error) {
+		return s.Desk.NewRule(throttle, weir.TokenBucket{Rate: weir.Per(of.count, of.period), Burst: of.maxBurst + 1})
+	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("ERR %w", err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.rules == nil {
-		l.rules = make(map[limit]*weir.Rule)
-	}
-	for old := range l.rules {
-		if len(l.rules) < maxLimits {
-			break
-		}
-		delete(l.rules, old)
-	}
-	l.rules[of] = rule
 	return rule, nil
 }
 
@@ -105,9 +75,9 @@ func (c *conn) throttle(op weir.Op, key []byte, of limit, cost int64) error {
 	if of.maxBurst < 0 || of.maxBurst >= weir.MaxCount {
 		return fmt.Errorf("ERR max_burst %d: not within 0 and %d", of.maxBurst, int64(weir.MaxCount-1))
 	}
-	rule, err := c.server.limits.rule(of)
+	rule, err := c.server.rule(of)
 	if err != nil {
-		return fmt.Errorf("ERR %w", err)
+		return err
 	}
 	c.ask(weir.Call{Op: op}, asCell, rule.For(c.text(key), cost))
 	return nil
@@ -124,9 +94,9 @@ func (c *conn) forget(args [][]byte) error {
 	if !c.who.May(door.Refund, "") { // the units may be those of others
 		return c.denied(door.Refund)
 	}
-	rule, err := c.server.limits.rule(limit{0, 1, time.Second})
+	rule, err := c.server.rule(limit{0, 1, time.Second})
 	if err != nil {
-		return fmt.Errorf("ERR %w", err)
+		return err
 	}
 	forgotten := int64(0)
 	for _, key := range args[1:] {

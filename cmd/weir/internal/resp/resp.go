@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
@@ -45,7 +46,7 @@ const mostLarge = 64
 // Server answers on one listener.
 type Server struct {
 	Options
-	limits limits
+	limits desk.Limits[limit, *weir.Rule]
 	texts  texts
 	large  atomic.Int32    // commands that are large and have not fully arrived
 	ctx    context.Context // ends with Shutdown
@@ -60,7 +61,6 @@ type Server struct {
 // New returns a server.
 func New(o Options) *Server {
 	s := &Server{Options: o, open: map[*conn]struct{}{}}
-	s.limits.check = o.Desk.Engine().Check
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }

@@ -159,12 +159,12 @@ func (c *call) add(s *Server, d *envoy.RateLimitDescriptor) error {
 	}
 	from := len(*requests)
 	if d.Limit != nil {
-		own, err := s.overrides.of(d.Limit, false)
+		own, err := s.own(d.Limit, false)
 		if err != nil {
-			return status.Errorf(codes.InvalidArgument, "rls: limit: %v", err)
+			return err
 		}
 		p.own = own.shown
-		*requests = append(*requests, own.rule.For(overrideKey(c.request.Domain, d), hits))
+		*requests = append(*requests, own.rule.For(ownKey(c.request.Domain, d), hits))
 	} else {
 		c.source.entries = d.Entries
 		c.in.config.Decide(&c.source, hits, &c.outcome)

@@ -11,8 +11,6 @@ import (
 	header "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	envoy "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -78,12 +76,12 @@ func (c *call) find(s *Server, p *part, d *envoy.RateLimitDescriptor) error {
 		p.counted.Match = compat.Match(c.request.Domain, d.Entries)
 		return nil
 	}
-	own, err := s.overrides.of(d.Limit, true)
+	own, err := s.own(d.Limit, true)
 	if err != nil {
-		return status.Errorf(codes.InvalidArgument, "rls: limit: %v", err)
+		return err
 	}
 	p.own = own.shown
-	p.counted.Match = envoyproxy.Match{Limit: own.window, Key: overrideKey(c.request.Domain, d), Stat: envoyproxy.StatOf(c.request.Domain, d.Entries)}
+	p.counted.Match = envoyproxy.Match{Limit: own.window, Key: ownKey(c.request.Domain, d), Stat: envoyproxy.StatOf(c.request.Domain, d.Entries)}
 	return nil
 }
 
@@ -176,7 +174,7 @@ func (c *call) answerCompat(s *Server) *service.RateLimitResponse {
 		a.OverallCode = service.RateLimitResponse_OVER_LIMIT
 		if c.in.compat.Shadow {
 			a.OverallCode = service.RateLimitResponse_OK
-			s.Stats.Overridden.Add(1)
+			s.Stats.Shadowed.Add(1)
 		}
 	}
 	if c.in.compat.Headers && t.bound != nil {

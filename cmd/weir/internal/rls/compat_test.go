@@ -260,20 +260,26 @@ func statOf(s *Server, name string) string {
 	return "0"
 }
 
+// without is an engine that holds no limit of a kind.
+type without struct {
+	weir.Engine
+	kind string
+}
+
+func (e without) Check(rules ...*weir.Rule) error {
+	if text := rules[0].String(); strings.Contains(text, e.kind) {
+		return fmt.Errorf("%s is not held", text)
+	}
+	return nil
+}
+
 // An engine that holds no large bucket holds the window, and the other way round.
 func TestALimitInACallIsCheckedAsItDecides(t *testing.T) {
-	refuse := func(what string) func(...*weir.Rule) error {
-		return func(rules ...*weir.Rule) error {
-			if text := rules[0].String(); strings.Contains(text, what) {
-				return fmt.Errorf("%s is not held", text)
-			}
-			return nil
-		}
+	refuse := func(what string) func(*setup) {
+		return func(o *setup) { o.desk.Engine = without{o.desk.Engine, what} }
 	}
-	compat, _ := newCompat(t, "{domain: shop, descriptors: [{key: a}]}", nil)
-	compat.overrides.check = refuse("token bucket")
-	own, _ := newServer(t, shop, func(*setup) {})
-	own.overrides.check = refuse("fixed window")
+	compat, _ := newCompat(t, "{domain: shop, descriptors: [{key: a}]}", nil, refuse("token bucket"))
+	own, _ := newServer(t, shop, refuse("fixed window"))
 	for name, s := range map[string]*Server{"compat": compat, "rules": own} {
 		if got := summary(t, s, callOf(entries("a=x", `"limit":{"requestsPerUnit":3,"unit":"HOUR"}`))); got != "OK OK:2" {
 			t.Errorf("%s: got %s, want the call admitted", name, got)

@@ -47,7 +47,7 @@ type Server struct {
 	service.UnimplementedRateLimitServiceServer
 	Options
 	use       atomic.Pointer[inUse]
-	overrides overrides
+	ownLimits desk.Limits[ownLimit, *ruled]
 	large     atomic.Int32 // calls in JSON above smallCall that are being read or decided
 }
 
@@ -69,7 +69,6 @@ func New(o Options) *Server {
 		o.Stats = &envoyproxy.Stats{}
 	}
 	s := &Server{Options: o}
-	s.overrides.check = o.Desk.Engine().Check
 	s.Use(o.Desk.InForce().Config)
 	return s
 }

@@ -80,8 +80,8 @@ func (u *inUse) limits() []*weir.Rule {
 	return u.set.Config().Limits()
 }
 
-// override takes what the files say of the daemon for the flags that are not set.
-func (o *options) override(isSet func(flag string) bool, files *rules.Config) error {
+// fill takes what the files say of the daemon for the flags that are not set.
+func (o *options) fill(isSet func(flag string) bool, files *rules.Config) error {
 	if files == nil {
 		return nil // check has looked at the flags
 	}

@@ -40,7 +40,7 @@ answer: deny (503), allow, or local, by a share of the limits for each of --peer
 docs/howto/redis.md and docs/howto/sql.md describe the URLs.
 
 With --dynamic, a request may bring the limit of its rule: {"rule":"tenant",
-"key":"acme","limit":"5/m"}. Up to 1,000 different limits are kept.
+"key":"acme","limit":"5/m"}. Up to 1,000 rules may be named so.
 
 With --grpc, serve answers Envoy's rate limit service by the rules of --config, and
 the same calls in JSON on /json. With --compat envoyproxy, it reads the files and

@@ -158,7 +158,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := o.override(o.isSet, used.config()); err != nil {
+	if err := o.fill(o.isSet, used.config()); err != nil {
 		return err
 	}
 	named, err := parseHosts(o.hosts, o.http)
