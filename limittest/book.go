@@ -94,3 +94,20 @@ func newestBooking(f *fixture) {
 		}
 	}
 }
+
+// newestCycle tests that an earlier booking of a cycle which gives nothing back, because permits of a later cycle are
+// used, does not keep the newest from being cancelled exactly.
+func newestCycle(f *fixture) {
+	if !reservesAhead(f.engine) {
+		return
+	}
+	q := f.rule("book", weir.Cycle{Rate: weir.Per(1, 10*time.Second)}).For("k", 1)
+	f.book(weir.Never, q)
+	earlier, newest := f.book(weir.Never, q), f.book(weir.Never, q)
+	f.clock.advance(earlier.Decision.Delay)
+	f.cancel(earlier)
+	f.cancel(newest)
+	if d := f.peek(q); d.RetryAfter != 10*time.Second {
+		f.Errorf("the newest booking cancelled: got %+v, want the next permit in 10s", d)
+	}
+}

@@ -67,6 +67,7 @@ var pieces = []struct {
 	{"AReservationIsSettledAfterItsContextHasEnded", settledAfterTheEnd},
 	{"BookedInstantsAreKept", bookedInstants},
 	{"TheNewestBookingIsCancelledExactly", newestBooking},
+	{"ACancelledBookingThatGivesNothingBackWritesNothing", newestCycle},
 	{"StrangeKeysAndRuleNamesNeverMeet", namesNeverMeet},
 	{"StateOutlivesAChangeOfRateAndBurst", stateOutlivesChange},
 	{"AnotherPeriodOrAlgorithmIsAnotherState", anotherState},

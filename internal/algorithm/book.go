@@ -157,14 +157,14 @@ func (b *LeakyBucket) Withdraw(s State, k *Booked, now, n int64) State {
 func (c *Cycle) BookAt(s State, _, due, n int64) State { return c.Take(s, due, n) }
 
 // Withdraw returns permits of the newest booking, and of another one in its own cycle. While permits of later cycles are
-// booked, nothing else comes back.
+// booked, nothing else comes back, and the state stays the one that the newest booking left.
 func (c *Cycle) Withdraw(s State, k *Booked, now, n int64) State {
 	switch {
 	case n == k.Cost && k.newest(s, now):
 		return k.Before
 	case k.newest(s, now):
 		return State{A: s.A, B: s.B - n}
-	case c.ahead(s, now):
+	case c.ahead(s, now), c.at(s, now).B > c.limit:
 		return s
 	}
 	return c.Undo(s, k.Due, now, n)
