@@ -81,12 +81,12 @@ func (h *holding) admit(since time.Time, d Decision) {
 // hold has the engine renew the slots, if slots expire there. It stops when the reservation is settled, or dropped
 // and collected: a forgotten slot then expires.
 func (h *holding) hold(since time.Time) {
-	engine, ok := Find[Holder](h.engine)
-	if !ok {
-		return
-	}
 	slots := h.held()
 	if len(slots.Requests) == 0 {
+		return
+	}
+	engine, ok := Find[Holder](h.engine)
+	if !ok {
 		return
 	}
 	h.lost, h.release = engine.Hold(since, slots)

@@ -21,7 +21,7 @@ type asking struct {
 	queue  *Queue
 	groups map[string]*group    // by keys and their limits
 	keys   map[string]*askKey   // by key and its limits
-	names  map[string][]*askKey // the same, by key
+	names  map[string][]*askKey // the same, by key; callers of these keys do not book
 	ready  fair.Heap[*group]
 	agenda *agenda
 	trip   *trip // that sendReady fills
@@ -66,9 +66,6 @@ func (a *asking) join(c *caller) error {
 	a.sendReady()
 	return nil
 }
-
-// asks reports whether callers ask for a key. Then a caller of that key alone does not book, but asks among them.
-func (a *asking) asks(name string) bool { return len(a.names[name]) > 0 }
 
 // leave removes c. During a trip its place stays until the answer.
 func (a *asking) leave(c *caller) {

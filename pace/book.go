@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/fair"
 )
 
@@ -29,10 +30,9 @@ type bookedKey struct {
 	callers  fair.Queue[*caller]
 	instants []instant // earliest first
 
-	asked     []*caller     // for which a booking is on its way
-	last      int           // instants that the last booking brought
-	most      int           // instants of one booking; 0 means no bound but mostTogether
-	unit      time.Duration // that one unit takes
+	asked     []*caller // for which a booking is on its way
+	last      int       // instants that the last booking brought
+	tempo     *tempo
 	horizon   time.Duration
 	full      time.Duration // it books no more while the newest instant lies beyond; drawn anew after each booking
 	retryAt   time.Time     // when the booking that was refused last may succeed
@@ -60,7 +60,7 @@ func (b *booking) can(c *caller) bool {
 		return false
 	}
 	r := &c.requests[0]
-	return r.Rule.Bookable() && !b.queue.ask.asks(nameOf(r))
+	return r.Rule.Bookable() && len(b.queue.ask.names[nameOf(r)]) == 0
 }
 
 func (b *booking) join(c *caller) error {
@@ -86,27 +86,30 @@ func (b *booking) join(c *caller) error {
 func (b *booking) newKey(r weir.Request) *bookedKey {
 	k := &bookedKey{booking: b, name: keyOf(&r), request: r, horizon: firstHorizon, full: firstHorizon / 2}
 	k.due, k.look = newAppointment(k.serve), newAppointment(k.book)
-	k.unit, k.most = paceOf(r.Rule)
+	k.tempo = enginekit.Keep(r.Rule, tempoOf)
 	b.keys[k.name] = k
 	return k
 }
 
-// paceOf returns how long one unit of a rule takes, and how many callers one booking serves: of a cycle half its permits, so that
-// other processes have some.
-func paceOf(r *weir.Rule) (unit time.Duration, most int) {
+// tempo is what a booking has to know of the limits of a rule, which keeps it.
+type tempo struct {
+	unit time.Duration // that one unit takes
+	most int           // instants of one booking
+}
+
+// tempoOf works out the tempo of a rule. Of a cycle, one booking takes half the permits, so that other processes have some.
+func tempoOf(r *weir.Rule) *tempo {
+	t := &tempo{most: mostTogether}
 	for _, l := range r.Limits() {
 		d := weir.Describe(l)
 		if d.Rate.Count > 0 {
-			unit = max(unit, d.Rate.Period/time.Duration(d.Rate.Count))
+			t.unit = max(t.unit, d.Rate.Period/time.Duration(d.Rate.Count))
 		}
 		if cycle := !d.Smooth && d.Entries == 0 && d.Rate.Count > 0; cycle {
-			half := int(max(min(d.Rate.Count/2, mostTogether), 1))
-			if most == 0 || half < most {
-				most = half
-			}
+			t.most = min(t.most, int(max(min(d.Rate.Count/2, mostTogether), 1)))
 		}
 	}
-	return unit, most
+	return t
 }
 
 // leave removes c. The callers behind it move up.

@@ -36,10 +36,7 @@ func (k *bookedKey) book() {
 			return
 		}
 	}
-	most := min(2*k.last+1, mostTogether)
-	if k.most > 0 {
-		most = min(most, k.most)
-	}
+	most := min(2*k.last+1, k.tempo.most)
 	largest := int64(0)
 	for c := range k.open { // one that costs less than one before it could be booked while that one is refused
 		cost := c.requests[0].Cost
@@ -183,7 +180,7 @@ func (k *bookedKey) plan(a *bookedAnswer) {
 	}
 	k.failures = 0
 	wait := a.due
-	switch own := k.unit * time.Duration(a.cost); {
+	switch own := k.tempo.unit * time.Duration(a.cost); {
 	case k.last > 0:
 		k.horizon, k.retryAt = firstHorizon, time.Time{}
 	case a.due > 0:
@@ -200,7 +197,7 @@ func (k *bookedKey) plan(a *bookedAnswer) {
 	if a.due == 0 {
 		return
 	}
-	wait = min(wait, longestPause) + rand.N(max(leastJitter, 2*a.trip, min(k.unit, mostJitter)))
+	wait = min(wait, longestPause) + rand.N(max(leastJitter, 2*a.trip, min(k.tempo.unit, mostJitter)))
 	k.booking.agenda.plan(&k.look, a.now.Add(wait))
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -131,7 +132,7 @@ func (q *Queue) Wait(ctx context.Context, requests ...weir.Request) (weir.Decisi
 
 func (q *Queue) take(ctx context.Context, c *caller) (weir.Decision, error) {
 	err := q.wait(ctx, c)
-	if err == nil {
+	if err == nil && c.decision.Delay > 0 {
 		if err = line.HoldBack(ctx, c.decision.Delay); err != nil {
 			q.abandon(c)
 		}
@@ -210,6 +211,28 @@ func (q *Queue) strategyOf(c *caller) strategy {
 	return q.ask
 }
 
+// enter counts a caller that a strategy adds, unless the queue is full.
+func (q *Queue) enter(c *caller) error {
+	switch {
+	case c.entered:
+		return nil
+	case int(q.waiting.Load()) >= q.capacity:
+		return weir.ErrQueueFull
+	}
+	c.entered = true
+	q.waiting.Add(1)
+	return nil
+}
+
+// end ends the wait of c: it goes, or fails with an error.
+func (q *Queue) end(c *caller, err error) {
+	if c.entered {
+		q.waiting.Add(-1)
+	}
+	c.err, c.over = err, true
+	c.turn <- struct{}{}
+}
+
 // leave removes c, whose context has ended, unless its turn has come meanwhile.
 func (q *Queue) leave(c *caller) error {
 	q.mu.Lock()
@@ -234,3 +257,14 @@ func (leftError) WasCounted() weir.Counted { return weir.CountedNo }
 
 // errNonsense is returned to a caller for which the engine gave an answer that cannot be.
 var errNonsense = errors.New("pace: wait: the engine gave an impossible answer, such as a refusal without a RetryAfter above 0")
+
+// guarded returns the error of a call of the engine, or an error if it panics: one caller's panic must not end the wait of
+// the others.
+func guarded(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("pace: wait: the engine panicked: %v", p)
+		}
+	}()
+	return call()
+}

@@ -50,7 +50,7 @@ func redisWalks(_ context.Context, redis *server) ([]walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	vendor, err := weir.ParseRule("vendor=token bucket 100/s burst 1") // so that a caller waits for the one before it
+	vendor, err := weir.ParseRule("vendor=token bucket 25/s burst 1") // a caller waits for the one before it, though it comes when that has settled
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,8 @@ func startRedis(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 	for ctx.Err() == nil {
-		if _, err := os.Stat(s.socket); err == nil {
+		if engine, err := redislimit.Open(s.url(), redislimit.Options{}); err == nil {
+			engine.Close()
 			return s, nil
 		}
 		time.Sleep(settled)

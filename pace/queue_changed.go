@@ -3,35 +3,7 @@ package pace
 import (
 	"cmp"
 	"slices"
-
-	"github.com/weirflow/weir"
 )
-
-// resolve sets the requests of a caller by the rules that are in force: see QueueOptions.Resolve.
-func (q *Queue) resolve(c *caller) {
-	if q.resolver == nil {
-		c.requests = c.asked
-		return
-	}
-	c.requests = make([]weir.Request, len(c.asked))
-	for i, r := range c.asked {
-		c.requests[i] = q.resolver(r)
-	}
-}
-
-// changes resolves the requests of a caller anew. It reports whether they differ from before.
-func (q *Queue) changes(c *caller) bool {
-	if q.resolver == nil {
-		return false
-	}
-	before := c.requests
-	q.resolve(c)
-	if slices.Equal(before, c.requests) {
-		c.requests = before // a call may read them
-		return false
-	}
-	return true
-}
 
 // Changed has all waiting callers look at the rules in force: see QueueOptions.Resolve. Instants that are booked stay as they
 // are.
