@@ -58,11 +58,12 @@ const (
 	CodeOneSubject                 // an idle key differs from a new one, so engines could never evict it
 	CodeDialect                    // the dialect has other terms; the Reason names them
 	CodeEngine                     // the engine cannot hold the limit exactly
+	CodeHeld                       // the limit holds slots during the work, and Rule.ChargeAfter is for costs that are known after it
 )
 
 var codeNames = map[Code]string{
 	CodeBounds: "out of bounds", CodeMissing: "missing", CodeName: "name", CodeLimitCount: "number of limits", CodeAlone: "stands alone",
-	CodeOneSubject: "one subject", CodeDialect: "dialect", CodeEngine: "engine",
+	CodeOneSubject: "one subject", CodeDialect: "dialect", CodeEngine: "engine", CodeHeld: "held",
 }
 
 // String returns the name of the code, or "" for an unknown code.

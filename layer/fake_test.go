@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,8 +27,9 @@ type remote struct {
 	punctual bool
 	clock    func() int64 // of the memory, if layers are to see it
 
-	mu   sync.Mutex
-	hang chan struct{} // calls hang until it is closed; nil if they do not
+	mu    sync.Mutex
+	hang  chan struct{} // calls hang until it is closed; nil if they do not
+	known sync.Map      // answers to records with identities
 }
 
 // Clock returns the clock of the memory, or nil.
@@ -89,10 +91,33 @@ func (r *remote) do(ctx context.Context, call weir.Call) (weir.Answer, error) {
 		return weir.Answer{}, errAway
 	}
 	call.Within = 0
-	a, err := r.memory.Do(ctx, call)
+	a, err := r.answer(ctx, call)
 	if r.loses.Load() {
 		return weir.Answer{}, away{errors.New("connection reset"), weir.CountedUnknown}
 	}
+	return a, err
+}
+
+// answer answers a call. It recognises the identity of a record.
+func (r *remote) answer(ctx context.Context, call weir.Call) (weir.Answer, error) {
+	identified := func(c weir.Call) bool { return c.Op == weir.OpRecord && c.Identity != "" }
+	if call.Op == weir.OpEach && slices.ContainsFunc(call.Each.Calls, identified) {
+		for i, c := range call.Each.Calls {
+			a, err := r.answer(ctx, c)
+			call.Each.Results[i] = weir.Result{Decision: a.Decision, Err: err}
+		}
+		return weir.Answer{}, nil
+	}
+	if !identified(call) {
+		return r.memory.Do(ctx, call)
+	}
+	if known, ok := r.known.Load(call.Identity); ok {
+		return known.(weir.Answer), nil
+	}
+	identity := call.Identity
+	call.Identity = ""
+	a, err := r.memory.Do(ctx, call)
+	r.known.Store(identity, a)
 	return a, err
 }
 

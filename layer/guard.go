@@ -239,6 +239,9 @@ func (g *Guarded) failed(call weir.Call, err error) (weir.Answer, error) {
 		return weir.Answer{}, nil
 	}
 	counted := weir.WasCounted(err)
+	if isAfter(&call) {
+		return g.keep(call, counted, err)
+	}
 	if counted != weir.CountedNo {
 		switch call.Op {
 		case weir.OpRecord, weir.OpReturn: // a second one could count twice

@@ -135,6 +135,9 @@ func (g *Guarded) instead(call weir.Call, counted weir.Counted, cause error) (we
 	if err := checked(&call); err != nil {
 		return weir.Answer{}, err
 	}
+	if isAfter(&call) {
+		return g.keep(call, counted, cause)
+	}
 	settles := call.Op == weir.OpReturn || call.Op == weir.OpRecord && call.Lease != 0
 	p := g.policy(call.Requests)
 	switch {

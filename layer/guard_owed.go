@@ -333,7 +333,10 @@ func (o *owed) next(now time.Time) (jobs []job) {
 		delete(o.debts, name)
 	}
 	for len(o.queue) > 0 && len(jobs) < batchOf {
-		if j := o.queue[0]; o.guard.lapsed(&j, now) {
+		switch j := o.queue[0]; {
+		case j.isForgotten(now):
+			o.guard.counts.lost.Add(costOf(j.call))
+		case o.guard.lapsed(&j, now):
 			jobs = append(jobs, j)
 		}
 		o.queue = o.queue[1:]
@@ -371,17 +374,15 @@ func (g *Guarded) lapsed(j *job, now time.Time) bool {
 
 // sent notes the result of a call of a batch. It reports whether the engine took it.
 func (o *owed) sent(j job, r weir.Result) bool {
-	g, cost := o.guard, uint64(0)
-	for _, q := range j.call.Requests {
-		cost += uint64(q.Cost)
-	}
+	g, cost := o.guard, costOf(j.call)
+	again := isAfter(&j.call) && j.call.Identity != "" // the engine recognises it
 	switch {
 	case r.Err == nil && r.Decision.Unrecorded:
 		o.squeeze(j.call, cost)
 	case r.Err == nil && j.call.Op == weir.OpRecord:
 		g.counts.recorded.Add(cost)
 	case r.Err == nil:
-	case !ofRequest(r.Err) && weir.WasCounted(r.Err) == weir.CountedNo:
+	case !ofRequest(r.Err) && (again || weir.WasCounted(r.Err) == weir.CountedNo):
 		o.mu.Lock()
 		o.queue = append(o.queue, j)
 		o.mu.Unlock()

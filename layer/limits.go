@@ -209,8 +209,12 @@ func scaled(a, b, c int64) int64 {
 	return int64(min(quotient, math.MaxInt64))
 }
 
-// mostOut returns how many units of a key may be out on lease; 0 if the rule is none to lease.
+// mostOut returns how many units of a key may be out on lease; 0 if the rule is none to lease. A stock would hide what is
+// recorded after the work.
 func (f *facts) mostOut() int64 {
+	if f.rule.ChargesAfter() {
+		return 0
+	}
 	windows := 0
 	for _, known := range f.limits {
 		switch known.kind {

@@ -20,7 +20,9 @@ type Compiled struct {
 	Parts []Part
 	// Home is the cache of the parts' states in memory engines. Only they know its type.
 	Home any
-	kept atomic.Pointer[kept]
+	// After says that costs are known only after the work: see weir.Rule.ChargeAfter.
+	After bool
+	kept  atomic.Pointer[kept]
 }
 
 // Part is one limit of a rule, ready to decide.

@@ -137,6 +137,23 @@ func TestEntriesAndSlotsDoNotMix(t *testing.T) {
 	}
 }
 
+// A Guard keeps costs of work that was done by what the rule says, also where an entry stands in for its limit.
+func TestAnEntryChargesAfterTheWorkAsItsRuleDoes(t *testing.T) {
+	table := newTable(t, "")
+	before := rule(t, "a=10/h")
+	after, err := before.ChargeAfter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(t, table, weir.NewMemory(weir.MemoryOptions{}), "a", "k", "20/h")
+	for _, asked := range []*weir.Rule{after, before, after} {
+		got := table.Requests([]weir.Request{asked.For("k", 1)})[0].Rule
+		if got == asked || got.ChargesAfter() != asked.ChargesAfter() {
+			t.Errorf("%v stands in for a rule that charges after: %v, want %v", got, got.ChargesAfter(), asked.ChargesAfter())
+		}
+	}
+}
+
 func TestWrongEntriesAreRefused(t *testing.T) {
 	table := newTable(t, "")
 	engine := table.Around(weir.NewMemory(weir.MemoryOptions{}))

@@ -103,16 +103,26 @@ func (x *index) at(p target, held bool, now int64) *inForce {
 	return nil
 }
 
-// rule returns the limit as a rule of a name, or nil.
-func (e *inForce) rule(name string) *weir.Rule {
-	if known, ok := e.rules.Load(name); ok {
+// madeFor names a rule that stands in for others.
+type madeFor struct {
+	name  string
+	after bool // it charges after the work
+}
+
+// rule returns the limit as a rule that stands in for another one, or nil.
+func (e *inForce) rule(asked *weir.Rule) *weir.Rule {
+	as := madeFor{asked.Name(), asked.ChargesAfter()}
+	if known, ok := e.rules.Load(as); ok {
 		return known.(*weir.Rule)
 	}
-	made, err := weir.NewRule(name, e.limits...)
+	made, err := weir.NewRule(as.name, e.limits...)
+	if err == nil && as.after {
+		made, err = made.ChargeAfter()
+	}
 	if err != nil {
 		return nil
 	}
-	e.rules.Store(name, made)
+	e.rules.Store(as, made)
 	return made
 }
 
@@ -135,7 +145,7 @@ func (x *index) requests(requests []weir.Request) []weir.Request {
 		if e == nil {
 			continue
 		}
-		if rule := e.rule(asked.Name()); rule != nil {
+		if rule := e.rule(asked); rule != nil {
 			if !cloned {
 				requests, cloned = slices.Clone(requests), true
 			}
