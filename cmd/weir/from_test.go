@@ -49,7 +49,7 @@ func TestTheNamesThatPeopleKnowStandOnTheirPages(t *testing.T) {
 		"from/tokio.md":                {"DashMap", "back-off"},
 		"from/rolling-rate-limiter.md": {"Dojo"},
 		"from/nginx.md":                {"sticky sessions", "limit_req zone"},
-		"howto/sticky.md":              {"sticky sessions"},
+		"howto/machines.md":            {"sticky sessions"},
 		"from/rategate.md":             {"singleton", "pizza oven"},
 		"from/resilience4j.md":         {"limitForPeriod", "limitRefreshPeriod"},
 		"from/redis-cell.md":           {"CL.THROTTLE", "GCRA"},

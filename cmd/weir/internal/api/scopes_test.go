@@ -15,7 +15,7 @@ import (
 // open are the paths that need no scope.
 var open = map[string]bool{"/openapi.json": true, "/healthz": true, "/readyz": true}
 
-// needed are the scopes of the other paths, as docs/howto/security.md has them.
+// needed are the scopes of the other paths, as docs/howto/machines.md has them.
 var needed = map[string]door.Scope{
 	"/v1/take": door.Take, "/v1/peek": door.Take, "/v1/record": door.Take, "/v1/wait": door.Take, "/v1/reserve": door.Take, "/v1/settle": door.Take,
 	"/v1/renew": door.Take, "/v1/check": door.Take, "/v1/return": door.Refund, "/v1/reset": door.Admin, "/v1/stats": door.Metrics,

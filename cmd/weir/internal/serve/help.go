@@ -20,7 +20,7 @@ loopback address or a --host, because a web page can make its own name resolve t
 this machine.
 
 Where other machines can connect, serve wants to know who may come in: callers
-with a token of --tokens, or with a certificate of --tls-client-ca. docs/howto/security.md
+with a token of --tokens, or with a certificate of --tls-client-ca. docs/howto/machines.md
 describes the files and scopes. --tls-cert and --tls-key encrypt every TCP port.
 
 SIGINT or SIGTERM stops it: /readyz turns 503, waiting callers get 503, and serve

@@ -125,7 +125,7 @@ func (o *portOptions) checkFiles() error {
 // readFiles reads what callers and the daemon show.
 func (o *portOptions) readFiles() (err error) {
 	if o.keys, err = door.Open(o.files); err != nil {
-		return cli.Fail(fmt.Errorf("serve: %w", err), "docs/howto/security.md describes the files")
+		return cli.Fail(fmt.Errorf("serve: %w", err), "docs/howto/machines.md describes the files")
 	}
 	return nil
 }
