@@ -5,11 +5,13 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
@@ -154,6 +156,42 @@ func (a *API) refuseHost(w http.ResponseWriter, r *http.Request) {
 	host := desk.Quote(r.Host)
 	a.misled.Warn(a.Log, "refused a request for an unknown Host; --host NAME adds one", "host", host)
 	writeProblem(w, &problem{status: http.StatusMisdirectedRequest, field: "Host", detail: "Host " + host + " is unknown; weir serve --host NAME adds one"})
+}
+
+// sayClose tells the client of a stopping server to send no further request on the connection. The server keeps the
+// connection open until the end, because requests may already be on their way.
+func (a *API) sayClose(h http.Header) {
+	switch a.phase.Load() {
+	case stopping:
+		h["connection"] = []string{"close"} // net/http closes the connection for the canonical spelling only
+	case ending:
+		h.Set("Connection", "close")
+	}
+}
+
+// withoutRoom is the context key of WithoutRoom.
+type withoutRoom struct{}
+
+// WithoutRoom marks the context of a spare connection, for which the server has no room. The API refuses its
+// requests, except the liveness check, and closes it after the answer.
+func WithoutRoom(ctx context.Context) context.Context {
+	return context.WithValue(ctx, withoutRoom{}, true)
+}
+
+func roomless(ctx context.Context) bool { return ctx.Value(withoutRoom{}) != nil }
+
+// refusalTime bounds how long a refused connection reads the rest of its request.
+const refusalTime = time.Second
+
+func (a *API) refuseRoom(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(refusalTime))
+	w.Header().Set("Connection", "close")
+	if r.URL.Path == "/healthz" {
+		a.alive(w, r, asker{})
+		return
+	}
+	a.noRoom.Warn(a.Log, "refused a request: too many connections")
+	writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "too many connections; nothing was admitted; ask again, or reuse an open connection"})
 }
 
 // denied is the problem of a caller that lacks a scope.

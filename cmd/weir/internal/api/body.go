@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
@@ -20,6 +21,13 @@ const (
 	maxBody     = 1 << 20
 	smallBody   = 16 << 10
 	largeBodies = 32 << 20 // for all bodies above smallBody together
+)
+
+// The header fields that may hold the key of all requests, and the token: a proxy can route by a header field, and not
+// by a body.
+const (
+	headerKey   = "Weir-Key"
+	headerToken = "Weir-Token"
 )
 
 // read decodes the body into the call, or returns what is wrong with it.
@@ -110,6 +118,25 @@ func unsupported(header, got, want string) *problem {
 		status: http.StatusUnsupportedMediaType, field: header,
 		detail: fmt.Sprintf("%s is %s, want %s", header, desk.Quote(got), want),
 	}
+}
+
+// headerText returns the text of a header field, and "" without one. It refuses an empty field, because clients that
+// fill it from an unset variable would share one key.
+func headerText(h http.Header, name string, most int) (string, *problem) {
+	values := h[name]
+	switch {
+	case len(values) == 0:
+		return "", nil
+	case len(values) > 1:
+		return "", badField(name, fmt.Sprintf("occurs %d times", len(values)))
+	case values[0] == "":
+		return "", badField(name, "is empty; only the body can hold the empty text")
+	case len(values[0]) > most:
+		return "", badField(name, fmt.Sprintf("has %d bytes, more than %d", len(values[0]), most))
+	case !utf8.ValidString(values[0]):
+		return "", badField(name, "is not UTF-8")
+	}
+	return values[0], nil
 }
 
 // bodyBudget bounds the memory of all bodies above smallBody. A body pays for memory only when its bytes have filled

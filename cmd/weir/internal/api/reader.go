@@ -133,6 +133,13 @@ func (r *reader) unknown(at spot, known ...string) {
 	r.fail(badField(at.String(), fmt.Sprintf("has the field %s, not one of %s", desk.Quote(string(r.text)), strings.Join(known, ", "))))
 }
 
+// agree refuses a text of the body that differs from that of its header field.
+func (r *reader) agree(at spot, text, name, header string) {
+	if header != "" && text != header {
+		r.fail(badField(at.String(), "is "+desk.Quote(text)+", and the header field "+name+" is "+desk.Quote(header)))
+	}
+}
+
 // seconds reads a number of seconds, with up to nine decimals.
 func (r *reader) seconds(at spot) time.Duration {
 	text := string(r.value('0', at, "a number of seconds"))

@@ -18,6 +18,7 @@ type InForce struct {
 	leases     leases
 	quotas     quotas
 	dynamic    dynamic
+	attributes bool                             // find rules
 	retired    map[weak.Pointer[weir.Rule]]bool // rules of the past with names, by which callers may still wait
 }
 
@@ -28,7 +29,7 @@ func (d *Desk) Use(named []*weir.Rule, config *rules.Config) {
 	all := named
 	if config != nil {
 		all = append(all[:len(all):len(all)], config.Limits()...)
-		f.candidates = config.Candidates()
+		f.candidates, f.attributes = config.Candidates(), config.ByAttributes()
 	}
 	for _, r := range all {
 		f.leases.add(r)
@@ -99,7 +100,7 @@ func (d *Desk) Rules() (named []*weir.Rule, config *rules.Config) {
 func (f *InForce) Rule(name []byte) *weir.Rule { return f.named[string(name)] }
 
 // ByAttributes reports whether rules decide requests by their attributes.
-func (f *InForce) ByAttributes() bool { return f.Config != nil && f.Config.ByAttributes() }
+func (f *InForce) ByAttributes() bool { return f.attributes }
 
 // Unnamed says why no request can name a rule, in words that follow its name.
 func (f *InForce) Unnamed(rule string) string {
@@ -108,9 +109,6 @@ func (f *InForce) Unnamed(rule string) string {
 	}
 	return f.Config.Unnamed(rule)
 }
-
-// Lease returns the shortest lease of a slot of the requests, or 0 if none of them holds slots.
-func (f *InForce) Lease(requests []weir.Request) time.Duration { return f.leases.shortest(requests) }
 
 // candidatesOf returns the requests of the candidates of some rules.
 func (f *InForce) candidatesOf(requests []weir.Request) (beside []weir.Request) {
@@ -139,4 +137,70 @@ func (f *InForce) Number() int {
 		return len(f.Config.Rules)
 	}
 	return len(f.named)
+}
+
+// leases are the shortest lease of a slot, of each rule with slots.
+type leases map[*weir.Rule]time.Duration
+
+func (l leases) add(rule *weir.Rule) {
+	for _, limit := range rule.Limits() {
+		lease := weir.Describe(limit).Lease
+		if known := l[rule]; lease > 0 && (known == 0 || lease < known) {
+			l[rule] = lease
+		}
+	}
+}
+
+// Lease returns the shortest lease of a slot of the requests, or 0 if none of them holds slots.
+func (f *InForce) Lease(requests []weir.Request) (first time.Duration) {
+	if len(f.leases) == 0 {
+		return 0
+	}
+	for i := range requests {
+		if lease := f.leases[requests[i].Rule]; lease > 0 && (first == 0 || lease < first) {
+			first = lease
+		}
+	}
+	return first
+}
+
+// quotas hold the quotas of each rule that has some, by their places among its limits.
+type quotas map[*weir.Rule]map[int]weir.Limit
+
+func (s quotas) add(rule *weir.Rule) {
+	for i, limit := range rule.Limits() {
+		if _, _, ok := weir.CalendarWindow(limit, time.Time{}); !ok {
+			continue
+		}
+		if s[rule] == nil {
+			s[rule] = map[int]weir.Limit{}
+		}
+		s[rule][i] = limit
+	}
+}
+
+// QuotaEnd returns when the window of a quota ends that has decided, as a time of its zone: of the quota that refuses, or
+// else of the one whose window ends last. ok is false without a quota.
+func (f *InForce) QuotaEnd(d weir.Decision, requests []weir.Request) (end time.Time, ok bool) {
+	s := f.quotas
+	if len(s) == 0 {
+		return end, false
+	}
+	for i := range requests {
+		q := &requests[i]
+		if len(s[q.Rule]) == 0 || q.Key != d.Key || q.Rule.Name() != d.Rule {
+			continue
+		}
+		now := time.Now()
+		if limit := s[q.Rule][int(d.RefusedBy)]; limit != nil && !d.Allowed && d.RetryAfter != weir.Never {
+			_, end, ok = weir.CalendarWindow(limit, now.Add(d.RetryAfter-time.Second)) // the engine's clock may be in another window
+			return end, ok
+		}
+		for _, limit := range s[q.Rule] {
+			if _, last, _ := weir.CalendarWindow(limit, now); last.After(end) {
+				end, ok = last, true
+			}
+		}
+	}
+	return end, ok
 }

@@ -106,27 +106,8 @@ func (c *Config) read(from Source, values []value) []value {
 	return values
 }
 
-// match appends the places of the rules that match, in order.
-func (c *Config) match(values []value, found []int32) []int32 {
-	found = c.index.candidates(values, found)
-	matched := found[:0]
-	for _, at := range found {
-		if c.Rules[at].matches(values) {
-			matched = append(matched, at)
-		}
-	}
-	slices.Sort(matched)
-	return slices.Compact(matched)
-}
-
-func (r *Rule) matches(values []value) bool {
-	for i := range r.match {
-		if !r.match[i].fits(&values[r.match[i].slot]) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(r.except, func(c condition) bool { return c.fits(&values[c.slot]) })
-}
+// limited reports whether the rule takes part in the call of the engine that decides.
+func (r *Rule) limited() bool { return !r.Deny && !r.Unlimited && !r.Shadow }
 
 // ask adds the requests of the rule. It returns false if the rule refuses.
 func (r *Rule) ask(values []value, factor int64, o *Outcome) bool {

@@ -3,6 +3,7 @@ package rules
 import (
 	"net/netip"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/weirflow/weir/front"
@@ -60,6 +61,20 @@ var (
 	}
 	headerPrefix, descriptorPrefix = "header.", "descriptor."
 )
+
+// AttributeName returns the name of an attribute as sources have it.
+func AttributeName(name string) string {
+	if lower := strings.ToLower(name); strings.HasPrefix(lower, headerPrefix) {
+		return lower
+	}
+	return name
+}
+
+// CanRead reports whether a rule can read an attribute of a name. Callers may send others, which decide nothing.
+func (c *Config) CanRead(name string) bool {
+	_, known := knownAttributes[name]
+	return known || strings.HasPrefix(name, headerPrefix) || strings.HasPrefix(name, descriptorPrefix) || slices.Contains(c.declared, name)
+}
 
 // value is the value of an attribute in its normal form.
 type value struct {

@@ -7,7 +7,7 @@
 //
 //  1. A front offers what it knows of the request as a [Source] of attributes.
 //  2. [Config.Decide] reads each attribute that a rule mentions once, in its normal form (normal.go).
-//  3. An index finds the few rules that may match (index.go), and the patterns of each confirm it (pattern.go).
+//  3. An index finds the few rules that may match, and the patterns of each confirm it (match.go).
 //  4. The rules that match refuse the request, exempt it, or become requests of an engine, each with its key, limit and
 //     cost (decide.go). The front makes one call of them, all or nothing.
 //
@@ -82,9 +82,6 @@ type Rule struct {
 // named reports whether only callers that name the rule ask it.
 func (r *Rule) named() bool { return !r.any && len(r.match) == 0 }
 
-// limited reports whether the rule takes part in the call of the engine that decides.
-func (r *Rule) limited() bool { return !r.Deny && !r.Unlimited && !r.Shadow }
-
 // limits returns the rules of the engine by which keys of the rule are decided.
 func (r *Rule) limits() (all []*weir.Rule) {
 	if r.Limit != nil {
@@ -96,24 +93,6 @@ func (r *Rule) limits() (all []*weir.Rule) {
 		}
 	}
 	return all
-}
-
-// condition is what a rule demands of one attribute: that one of the patterns fits.
-type condition struct {
-	slot     int
-	patterns []pattern
-}
-
-func (c *condition) fits(v *value) bool {
-	if !v.present {
-		return false
-	}
-	for i := range c.patterns {
-		if c.patterns[i].fits(v) {
-			return true
-		}
-	}
-	return false
 }
 
 // Limits returns all rules by which an engine decides: those of plans, keys, shadows and candidates, too.

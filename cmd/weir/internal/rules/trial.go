@@ -116,14 +116,6 @@ func (s *step) readRequest(n node) {
 	}
 }
 
-// AttributeName returns the name of an attribute as sources have it.
-func AttributeName(name string) string {
-	if lower := strings.ToLower(name); strings.HasPrefix(lower, headerPrefix) {
-		return lower
-	}
-	return name
-}
-
 func (s *step) readMatches(n node) {
 	s.matches = []string{}
 	if list, ok := n.Node.(interface{ Len() int }); ok && list.Len() == 0 {

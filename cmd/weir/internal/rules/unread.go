@@ -8,12 +8,6 @@ import (
 	"strings"
 )
 
-// CanRead reports whether a rule can read an attribute of a name. Callers may send others, which decide nothing.
-func (c *Config) CanRead(name string) bool {
-	_, known := knownAttributes[name]
-	return known || strings.HasPrefix(name, headerPrefix) || strings.HasPrefix(name, descriptorPrefix) || slices.Contains(c.declared, name)
-}
-
 // unknownAttribute is the error of an attribute that no rule can read.
 func (c *Config) unknownAttribute(name string) error {
 	names := append(slices.Sorted(maps.Keys(knownAttributes)), c.declared...)

@@ -238,8 +238,11 @@ func (o *portOptions) metricsHandler() http.Handler {
 
 // door returns who may come in at a port other than admin: anyone, unless callers have to show who they are.
 func (o *portOptions) door(named hosts, at net.Addr) *door.Port {
-	p := &door.Port{Keys: o.keys, Hosts: named.at(at)}
-	if !o.keys.Required() || o.insecure {
+	p := &door.Port{Hosts: named.at(at)}
+	if o.keys.Required() {
+		p.Keys = o.keys
+	}
+	if p.Keys == nil || o.insecure {
 		p.Open = door.Anyone("anyone", door.Local)
 	}
 	return p

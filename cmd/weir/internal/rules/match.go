@@ -8,6 +8,82 @@ import (
 	"strings"
 )
 
+// match appends the places of the rules that match, in order.
+func (c *Config) match(values []value, found []int32) []int32 {
+	found = c.index.candidates(values, found)
+	matched := found[:0]
+	for _, at := range found {
+		if c.Rules[at].matches(values) {
+			matched = append(matched, at)
+		}
+	}
+	slices.Sort(matched)
+	return slices.Compact(matched)
+}
+
+func (r *Rule) matches(values []value) bool {
+	for i := range r.match {
+		if !r.match[i].fits(&values[r.match[i].slot]) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(r.except, func(c condition) bool { return c.fits(&values[c.slot]) })
+}
+
+// condition is what a rule demands of one attribute: that one of the patterns fits.
+type condition struct {
+	slot     int
+	patterns []pattern
+}
+
+func (c *condition) fits(v *value) bool {
+	if !v.present {
+		return false
+	}
+	for i := range c.patterns {
+		if c.patterns[i].fits(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// fits reports whether a value that is present fits the pattern.
+func (p *pattern) fits(v *value) bool {
+	switch p.kind {
+	case exact:
+		return v.text == p.head
+	case prefix:
+		return strings.HasPrefix(v.text, p.head)
+	case glob:
+		return p.fitsGlob(v.text)
+	case network:
+		return p.network.Contains(v.address)
+	case expression:
+		return p.fitsExpression(v.text)
+	}
+	return true
+}
+
+// fitsGlob finds each text between stars at its first place, which leaves most for the later ones.
+func (p *pattern) fitsGlob(text string) bool {
+	rest, ok := strings.CutPrefix(text, p.head)
+	if !ok {
+		return false
+	}
+	if rest, ok = strings.CutSuffix(rest, p.tail); !ok {
+		return false
+	}
+	for _, part := range p.middle {
+		at := strings.Index(rest, part)
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+len(part):]
+	}
+	return true
+}
+
 // index finds the rules that a request may match. Each rule stands in it once, under the attribute that the fewest
 // rules share, so a lookup takes as long with 10,000 rules as with ten unless many rules match.
 type index struct {
