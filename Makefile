@@ -15,9 +15,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # How long each fuzz target runs.
 FUZZTIME ?= 1s
-# How many configurations of nginx `make long` compares with their imported rules.
-CONFIGURATIONS ?= 2000
-# The flags of `make campaign`, `make hostile` and `make soak`.
+# How many times as many rounds `make random` draws.
+TIMES ?= 10
+# The flags of `make random` (-run 'Alike$$'), `make campaign`, `make hostile` and `make soak`.
 FLAGS ?=
 # What `make dist` builds.
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64 freebsd/amd64 freebsd/arm64
@@ -39,6 +39,8 @@ WORDS := . ./enginekit ./front ./layer ./limittest ./simulate \
 	$(addprefix ./cmd/weir/internal/,api check collect filter picture screen)
 # What is too slow for people.
 LONG := TestTheTourShowsWhatTheProgramSays|TestNothingIsWiderThanTheTerminal
+# What takes its seeds from internal/randtest.
+RANDOM_TESTS = $(shell grep -rl --include=*_test.go --exclude-dir=bench '^\s.*weir/internal/randtest"$$' . | xargs -n 1 dirname | sort -u)
 # What calls an engine that may have functions around it.
 LAYERED := ./pace ./httplimit ./grpclimit ./cmd/weir/internal/serve ./cmd/weir/internal/api
 
@@ -72,7 +74,7 @@ lint: ## run vet for 64 and 32 bits, and staticcheck; build without SQLite
 
 long: ## test what takes minutes: whole forms of random tests, the measuring programs
 	@$(STAGE) 'long tests' go test -vet=off -run '$(LONG)' ./cmd/weir
-	@$(STAGE) 'nginx import' env WEIR_NGINX=$(CONFIGURATIONS) go test -vet=off -run 'TestRulesDecideAsNginx$$' ./cmd/weir/internal/nginx
+	@$(STAGE) 'nginx import' env WEIR_TIMES=33 go test -vet=off -run 'TestRulesDecideAsNginx$$' ./cmd/weir/internal/nginx
 	@$(STAGE) 'test bench' go test -short -vet=off -timeout 20m ./bench/...
 
 test-386: ## test what computes with words as 32-bit programs, and the suite on Redis
@@ -94,9 +96,11 @@ more: deps ## test what CI has no time for, an hour: layers, every driver, reloa
 	@$(STAGE) reloads env WEIR_TEST_RELOADS=10000 go test -race -timeout 20m -run 'TestReloadsUnderLoadLoseNoDecision$$' ./cmd/weir/internal/serve
 	@$(STAGE) outages env WEIR_REDIS_SHOW=1m WEIR_OUTAGE_SHOW=10s WEIR_SQL_SHOW=1m go test -count=1 -timeout 20m -run 'TestTwoDaemons' ./cmd/weir/internal/serve
 	@$(STAGE) clients env WEIR_ENVOY_CLIENTS=1 go test -count=1 -timeout 20m -run TestOtherProgramsAreAnswered ./cmd/weir/internal/rls
-	@$(STAGE) differential env WEIR_TIMES=50 go test -count=1 -timeout 60m -run 'GiveTheSameAnswers$$|AgreeWithMemory' ./redislimit
 	@$(STAGE) release env WEIR_RELEASE=1 go test -count=1 -timeout 30m ./internal/release
 	@$(STAGE) pace scripts/pace.sh
+
+random: deps ## run what draws at random TIMES (10) times as long, with fresh seeds; a failure names its WEIR_SEED=
+	@$(STAGE) random env WEIR_SEED=$${WEIR_SEED:-fresh} WEIR_TIMES=$(TIMES) go test -count=1 -vet=off -timeout 3h $(FLAGS) $(RANDOM_TESTS)
 
 redis-suite: ## run the suite on the server at URL=redis://…; it writes and deletes only keys that begin with weirtest-
 	@test -n "$(URL)" || { echo 'usage: make redis-suite URL=redis://127.0.0.1:6379'; exit 2; }

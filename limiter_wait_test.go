@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 func mustNew(t testing.TB, limit weir.Limit, options ...weir.Options) *weir.Limiter {
@@ -187,7 +188,7 @@ func TestNoScheduleOfWaitersBreaksABound(t *testing.T) {
 			continue // a leaky bucket bounds the delay, not a count
 		}
 		t.Run(name, func(t *testing.T) {
-			for _, seed := range waitSeeds(40) {
+			for seed := range randtest.Seeds(t, 40, 4) {
 				r := rand.New(rand.NewPCG(seed, 3))
 				limit, unit := family.draw(r)
 				events := slices.DeleteFunc(schedule(r, family, limit, unit), func(e event) bool {
@@ -237,7 +238,7 @@ func checkBound(t *testing.T, limit weir.Limit, went []moved, holds func(l weir.
 		for _, m := range went[i:] {
 			units += m.n
 			if !holds(limit, went[i].at, m.at, units) {
-				t.Fatalf("%v: %d units went within %v; -wait.seed %d", limit, units, time.Duration(m.at-went[i].at), seed)
+				t.Fatalf("%v: %d units went within %v", limit, units, time.Duration(m.at-went[i].at))
 			}
 		}
 	}
@@ -389,15 +390,16 @@ func TestAReservationInLineIsNoWaitingCaller(t *testing.T) {
 }
 
 func TestWaitStatsLoseNoCallerUnderContention(t *testing.T) {
+	random := randtest.New(randtest.Seed(t))
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range countedOf(t, weir.Options{Queue: 20}, 3) {
 			var granted, late, left, full atomic.Uint64
 			var callers sync.WaitGroup
 			for range 200 {
 				callers.Go(func() {
-					time.Sleep(rand.N(10 * time.Second))
+					time.Sleep(time.Duration(random.Int64N(10e9)))
 					ctx, cancel := context.WithCancel(t.Context())
-					defer time.AfterFunc(rand.N(20*time.Second), cancel).Stop()
+					defer time.AfterFunc(time.Duration(random.Int64N(20e9)), cancel).Stop()
 					began := time.Now()
 					switch err := c.WaitTurn(ctx, weir.Turn{Cost: 1, Max: 15 * time.Second}); {
 					case err == nil && time.Since(began) > 0:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // takeUnder takes a unit of key "k" under a rule that nothing keeps.
@@ -80,11 +81,7 @@ func TestAStateInUseOutlivesItsRule(t *testing.T) {
 // TestRulesThatComeAndGoChangeNoAnswer makes the rules of one of two engines anew for each call. Time passes, sometimes
 // long enough for all states to become idle.
 func TestRulesThatComeAndGoChangeNoAnswer(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = 39
-	}
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	now := int64(1_700_000_000_123_456_789)
 	clock := func() int64 { return now }
 	kept, other := weir.NewMemory(weir.MemoryOptions{Clock: clock}), weir.NewMemory(weir.MemoryOptions{Clock: clock})
@@ -93,7 +90,7 @@ func TestRulesThatComeAndGoChangeNoAnswer(t *testing.T) {
 		rules = append(rules, mustRule(t, fmt.Sprint("r", i), everyLimit[i%len(everyLimit)]))
 	}
 	freed := 0
-	for op := range often(10_000) {
+	for op := range randtest.Rounds(t, 10_000, 1000) {
 		now += random.Int64N(int64(3 * time.Millisecond))
 		switch random.IntN(200) {
 		case 0:
@@ -146,7 +143,7 @@ func TestFreeingRulesBesideDecisionsAdmitsNothingTwice(t *testing.T) {
 	var now atomic.Int64
 	now.Store(1_700_000_000_000_000_000)
 	m := weir.NewMemory(weir.MemoryOptions{Clock: now.Load})
-	for range often(50) {
+	for range randtest.Rounds(t, 50, 5) {
 		now.Add(int64(time.Hour)) // all states are idle, and most names without a rule
 		var admitted [names]atomic.Int64
 		var all sync.WaitGroup

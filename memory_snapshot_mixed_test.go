@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // TestSnapshotsAreTestedWithEveryLimit holds everyLimit, which the tests of snapshots share, to the registry.
@@ -47,13 +48,8 @@ func TestSnapshotsHoldEveryLimitBesideEveryOther(t *testing.T) {
 // TestSnapshotsOfManyLimitsUnderOneNameChangeNoAnswer runs random operations on two engines, under random rules of one
 // name. It saves and loads one of them again and again.
 func TestSnapshotsOfManyLimitsUnderOneNameChangeNoAnswer(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = 39
-	}
-	t.Logf("repeat with -seed %d", seed)
-	for round := range uint64(often(200)) {
-		random := rand.New(rand.NewPCG(seed, round))
+	for seed := range randtest.Seeds(t, 200, 20) {
+		random := rand.New(rand.NewPCG(seed, 0))
 		now := int64(1_700_000_000_123_456_789)
 		clock := func() int64 { return now }
 		rules := mixedRules(t, random)
@@ -67,7 +63,7 @@ func TestSnapshotsOfManyLimitsUnderOneNameChangeNoAnswer(t *testing.T) {
 			q := rule.For(fmt.Sprint(random.IntN(4)), random.Int64N(4))
 			verb, lease := []string{"take", "take", "take", "peek", "record", "reset"}[random.IntN(6)], random.Uint64N(3)
 			if got, want := answerTo(other, verb, lease, q), answerTo(kept, verb, lease, q); got != want {
-				t.Fatalf("round %d, operation %d, %s cost %d of key %s under %s at %d:\ngot  %s\nwant %s", round, op, verb, q.Cost, q.Key, rule, now, got, want)
+				t.Fatalf("seed %d, operation %d, %s cost %d of key %s under %s at %d:\ngot  %s\nwant %s", seed, op, verb, q.Cost, q.Key, rule, now, got, want)
 			}
 		}
 	}

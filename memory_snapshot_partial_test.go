@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // spentEngine returns an engine whose key "k" has used a unit of each limit, under the rules.
@@ -107,14 +108,10 @@ func TestACutSnapshotNeverSetsTheClockBack(t *testing.T) {
 // TestChangedBytesUnderAGoodChecksumNeverBreakAnEngine changes bytes at random. An engine that could read some of the
 // states must answer, and its own snapshot must be complete.
 func TestChangedBytesUnderAGoodChecksumNeverBreakAnEngine(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = 39
-	}
-	random, file := rand.New(rand.NewPCG(seed, 0)), sample(t)
+	random, file := rand.New(rand.NewPCG(randtest.Seed(t), 0)), sample(t)
 	clock := func() int64 { return 1_700_000_000_123_456_789 }
 	whole := 0
-	for range often(2000) {
+	for range randtest.Rounds(t, 2000, 200) {
 		changed := bytes.Clone(file)
 		for range 1 + random.IntN(3) {
 			changed[random.IntN(len(file)-4)] ^= byte(1 + random.IntN(255))

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // everyLimit has one limit of each kind, and limits whose states do not fit in one word.
@@ -69,12 +70,7 @@ func loaded(t testing.TB, file []byte, clock func() int64) *weir.Memory {
 // TestSnapshotsChangeNoAnswer runs random operations on two engines. It saves and loads one of them again and again.
 // In between, time passes, sometimes long enough for all states to become idle.
 func TestSnapshotsChangeNoAnswer(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("repeat with -seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	now := int64(1_700_000_000_123_456_789)
 	clock := func() int64 { return now }
 	rules := make([]*weir.Rule, len(everyLimit))
@@ -83,7 +79,7 @@ func TestSnapshotsChangeNoAnswer(t *testing.T) {
 	}
 	rules = append(rules, mustRule(t, "both", everyLimit[0], everyLimit[4]), mustRule(t, "twice", everyLimit[0], everyLimit[2]))
 	kept, other := weir.NewMemory(weir.MemoryOptions{Clock: clock}), weir.NewMemory(weir.MemoryOptions{Clock: clock})
-	for op := range often(20_000) {
+	for op := range randtest.Rounds(t, 20_000, 2000) {
 		now += random.Int64N(int64(3 * time.Millisecond))
 		if random.IntN(300) == 0 {
 			file := saved(t, other)

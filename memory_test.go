@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/limittest"
 )
 
@@ -627,11 +627,7 @@ func TestEvictionSparesTheStatesOfTheSameDecision(t *testing.T) {
 // One engine decides single requests on the fast path. Another decides the same requests beside a second one, on the
 // slow path. The states are words, cells, and both in turn.
 func TestTheFastPathDecidesLikeTheSlowPath(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("repeat with -seed %d", seed)
+	seed := randtest.Seed(t)
 	var windows []weir.Limit // too many for the fast path
 	for hours := range 4 {
 		windows = append(windows, weir.FixedWindow{Rate: weir.Per(9, time.Duration(24+hours)*time.Hour)})
@@ -655,7 +651,7 @@ func TestTheFastPathDecidesLikeTheSlowPath(t *testing.T) {
 				t.Fatal(err)
 			}
 			other := mustRule(t, "other", windows...).For("nothing of it", 0)
-			for op := range often(8000) {
+			for op := range randtest.Rounds(t, 8000, 800) {
 				now += random.Int64N(int64(1500 * time.Microsecond)) // 6 s in all
 				rule := mustRule(t, "r", limits[random.IntN(len(limits))])
 				q := rule.For(fmt.Sprint(random.IntN(1+random.IntN(3000))), random.Int64N(4))
@@ -690,15 +686,10 @@ func TestMemoryPassesTheSuiteAndItsVectors(t *testing.T) {
 	})
 }
 
-var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0 takes a new one each time")
-
 // This test runs random operations on enough keys that the engine evicts idle ones. Beside each key runs a Limiter,
 // which never evicts. Every answer must be the same.
 func TestMemoryEvictsNothingThatChangesAnAnswer(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := randtest.Seed(t)
 	for _, limit := range []weir.Limit{
 		weir.TokenBucket{Rate: weir.PerSecond(3), Burst: 5},
 		weir.LeakyBucket{Rate: weir.PerSecond(7), Queue: 4, NoDelay: 1},
@@ -708,7 +699,6 @@ func TestMemoryEvictsNothingThatChangesAnAnswer(t *testing.T) {
 		weir.SlidingLog{Rate: weir.PerSecond(5), CountDenied: true},
 	} {
 		t.Run(limit.String(), func(t *testing.T) {
-			t.Logf("repeat with -seed %d", seed)
 			besideLimiters(t, limit, rand.New(rand.NewPCG(seed, 0)))
 		})
 	}
@@ -723,7 +713,7 @@ func besideLimiters(t *testing.T, limit weir.Limit, random *rand.Rand) {
 		t.Fatal(err)
 	}
 	limiters := map[string]*weir.Limiter{}
-	for range often(15_000) {
+	for range randtest.Rounds(t, 15_000, 1500) {
 		now += random.Int64N(int64(800 * time.Microsecond)) // 6 s in all: keys come, idle and return
 		key := fmt.Sprint(random.IntN(4500))
 		if random.IntN(2) == 0 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // bookable holds the limits that give future release times.
@@ -58,7 +59,7 @@ func usedBefore(t *testing.T, r *rand.Rand, limit weir.Limit) *weir.Limiter {
 }
 
 func TestCancelledBookingLeavesNoTrace(t *testing.T) {
-	for _, seed := range waitSeeds(40) {
+	for seed := range randtest.Seeds(t, 40, 4) {
 		for _, limit := range bookable {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 2))
@@ -76,7 +77,7 @@ func TestCancelledBookingLeavesNoTrace(t *testing.T) {
 				for i := len(bookings) - 1; i >= 0; i-- {
 					bookings[i].Cancel(t.Context())
 					if got := answers(lim); got != was[i] {
-						t.Errorf("%v: after the newest of %d bookings was cancelled: got\n%swant\n%srepeat with -wait.seed %d", limit, i+1, got, was[i], seed)
+						t.Errorf("%v: after the newest of %d bookings was cancelled: got\n%swant\n%s", limit, i+1, got, was[i])
 					}
 				}
 			})
@@ -413,7 +414,7 @@ func TestBookingsGoBeforeTheWaitersThatALateCostDelays(t *testing.T) {
 // Callers and bookings go at the rate again after units were booked, recorded or given back, or the limit changed, while they
 // waited.
 func TestWaitersAndBookingsTogetherKeepTheRate(t *testing.T) {
-	for _, seed := range waitSeeds(60) {
+	for seed := range randtest.Seeds(t, 60, 6) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 9))
 			burst := 1 + r.Int64N(4)
@@ -447,7 +448,7 @@ func TestWaitersAndBookingsTogetherKeepTheRate(t *testing.T) {
 			for i := range at {
 				for j := i + int(burst); j < len(at); j++ {
 					if most := time.Duration(int64(j-i+1)-burst) * time.Second; at[j]-at[i] < most-time.Nanosecond {
-						t.Fatalf("%d units within %v, want no more than %d at once and one a second: %v; repeat with -wait.seed %d", j-i+1, at[j]-at[i], burst, at, seed)
+						t.Fatalf("%d units within %v, want no more than %d at once and one a second: %v", j-i+1, at[j]-at[i], burst, at)
 					}
 				}
 			}

@@ -3,15 +3,12 @@ package weir_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,45 +16,19 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
-
-var waitSeed = flag.Uint64("wait.seed", 0, "repeat one random schedule of waiters instead of many")
 
 // Random schedules of arrivals, cancels, records, resets and changes of the limit run in virtual time. Every release
 // is compared with that of a slow model below, to the nanosecond.
 func TestReleasesEqualThoseOfTheSlowModel(t *testing.T) {
 	for name, family := range slowFamilies {
 		t.Run(name, func(t *testing.T) {
-			for _, seed := range waitSeeds(80) {
+			for seed := range randtest.Seeds(t, 80, 8) {
 				compareWithSlowModel(t, family, seed)
-				if t.Failed() {
-					t.Fatalf("repeat with: go test -run '%s' -wait.seed %d", t.Name(), seed)
-				}
 			}
 		})
 	}
-}
-
-func waitSeeds(count int) []uint64 {
-	if *waitSeed != 0 {
-		return []uint64{*waitSeed}
-	}
-	seeds := make([]uint64, often(count))
-	for i := range seeds {
-		seeds[i] = rand.Uint64() | 1
-	}
-	return seeds
-}
-
-// often returns how many random cases a test has: n, a tenth of them with -short, or WEIR_TIMES times as many.
-func often(n int) int {
-	if testing.Short() {
-		return n / 10
-	}
-	if times, err := strconv.Atoi(os.Getenv("WEIR_TIMES")); err == nil {
-		return n * times
-	}
-	return n
 }
 
 // event is one step of a schedule.

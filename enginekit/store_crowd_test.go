@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/waittest"
 )
 
@@ -47,7 +48,7 @@ func (s netLocker) Lock(ctx context.Context, keys []string, decide func([]engine
 
 // The promises of waiting, in processes on a store whose swaps conflict, of which some lock.
 func TestWaitingOnAStoreKeepsItsPromisesInRandomSchedules(t *testing.T) {
-	waittest.Seeds(t, 10, func(t *testing.T, seed uint64) {
+	for seed := range randtest.Seeds(t, 10, 5) {
 		synctest.Test(t, func(t *testing.T) {
 			store := lockingStore{newMemoryStore(func() int64 { return time.Now().UnixNano() })}
 			store.breaks(5, 0, 0)
@@ -63,5 +64,5 @@ func TestWaitingOnAStoreKeepsItsPromisesInRandomSchedules(t *testing.T) {
 			})
 			time.Sleep(90 * time.Second)
 		})
-	})
+	}
 }

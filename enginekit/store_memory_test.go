@@ -19,12 +19,13 @@ import (
 type memoryStore struct {
 	clock func() int64
 
-	mu    sync.Mutex
-	rows  map[string]enginekit.Row
-	ends  map[string]int64
-	loads atomic.Int64
-	swaps atomic.Int64
-	locks atomic.Int64
+	mu     sync.Mutex
+	rows   map[string]enginekit.Row
+	ends   map[string]int64
+	random *rand.Rand
+	loads  atomic.Int64
+	swaps  atomic.Int64
+	locks  atomic.Int64
 
 	conflicts int // of 100 swaps, and as many fail as a whole
 	lost      int // of 100 swaps, half of them made
@@ -32,7 +33,7 @@ type memoryStore struct {
 }
 
 func newMemoryStore(clock func() int64) *memoryStore {
-	return &memoryStore{clock: clock, rows: map[string]enginekit.Row{}, ends: map[string]int64{}}
+	return &memoryStore{clock: clock, rows: map[string]enginekit.Row{}, ends: map[string]int64{}, random: rand.New(rand.NewPCG(1, 1))}
 }
 
 var errLost = errors.New("the connection is lost")
@@ -44,13 +45,14 @@ func (s *memoryStore) breaks(conflicts, lost, fails int) {
 	s.conflicts, s.lost, s.fails = conflicts, lost, fails
 }
 
-func happens(percent int) bool { return rand.IntN(100) < percent }
+// happens is called with the lock held.
+func (s *memoryStore) happens(percent int) bool { return s.random.IntN(100) < percent }
 
 func (s *memoryStore) Load(_ context.Context, keys []string) (rows []enginekit.Row, now int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loads.Add(1)
-	if happens(s.fails) {
+	if s.happens(s.fails) {
 		return nil, 0, errLost
 	}
 	return s.of(keys), s.clock(), nil
@@ -68,16 +70,16 @@ func (s *memoryStore) Swap(_ context.Context, at int64, changes []enginekit.Chan
 	defer s.mu.Unlock()
 	s.swaps.Add(1)
 	now = s.clock()
-	lost := happens(s.lost)
+	lost := s.happens(s.lost)
 	switch {
-	case happens(s.conflicts):
+	case s.happens(s.conflicts):
 		return 0, enginekit.ErrConflict
-	case lost && happens(50):
+	case lost && s.happens(50):
 		return 0, errLost
 	}
 	for i := range changes {
 		c := &changes[i]
-		same := now >= at && !happens(s.conflicts)
+		same := now >= at && !s.happens(s.conflicts)
 		for j := range c.Writes {
 			found := s.rows[c.Writes[j].Key]
 			c.Writes[j].Found = &found
@@ -108,7 +110,7 @@ func (s lockingStore) Lock(_ context.Context, keys []string, decide func([]engin
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.locks.Add(1)
-	if happens(s.conflicts) {
+	if s.happens(s.conflicts) {
 		return enginekit.ErrConflict
 	}
 	s.write(decide(s.of(keys), s.clock()))

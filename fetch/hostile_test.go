@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/fetch"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // hostile is a site that does what it can to hold up a crawl. What it does at a URL depends on the seed alone.
@@ -185,26 +185,14 @@ func besideHostile(t *testing.T, seed uint64) {
 }
 
 // Neither the rules, links, redirects and answers of a site, nor how its servers behave, change the pace of another.
-// WEIR_SEED repeats a failure; WEIR_TIMES is the number of sites.
 func TestAHostileSiteSlowsOnlyItsOwnPages(t *testing.T) {
-	seed, times := uint64(time.Now().UnixNano()), uint64(4)
-	if text := os.Getenv("WEIR_SEED"); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
-		times = 1
-	}
-	if text := os.Getenv("WEIR_TIMES"); text != "" {
-		times, _ = strconv.ParseUint(text, 10, 64)
-	}
-	for i := range times {
+	for seed := range randtest.Seeds(t, 4, 4) {
 		began := time.Now()
-		synctest.Test(t, func(t *testing.T) { besideHostile(t, seed+i) })
+		synctest.Test(t, func(t *testing.T) { besideHostile(t, seed) })
 		took := time.Since(began)
-		t.Logf("WEIR_SEED=%d takes %v", seed+i, took.Round(time.Millisecond))
+		t.Logf("seed %d takes %v", seed, took.Round(time.Millisecond))
 		if took > time.Minute {
-			t.Errorf("WEIR_SEED=%d: the work for 500 links took %v", seed+i, took)
-		}
-		if t.Failed() {
-			return
+			t.Errorf("the work for 500 links took %v", took)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -340,9 +340,10 @@ func TestTheRememberedKeysAreBounded(t *testing.T) {
 }
 
 func TestAnAnnouncedLimitOfRequestsInFlightIsKept(t *testing.T) {
+	random := randtest.New(randtest.Seed(t))
 	synctest.Test(t, func(t *testing.T) {
 		slots := wrap(t, httplimit.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []httplimit.Rule{{Limit: "client=concurrency 4"}}}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
+			time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond)
 			_, _ = w.Write([]byte("ok"))
 		}))
 		s := &server{handler: slots, oneWay: func() time.Duration { return 5 * time.Millisecond }}

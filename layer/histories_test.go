@@ -1,13 +1,10 @@
 package layer_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,21 +12,9 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/layer"
 )
-
-// histories returns the number of random histories: WEIR_TIMES times 60, or 12 with -short. A failure names the seed, as
-// in go test -run 'TestHistories.*/17$'.
-func histories() uint64 {
-	if testing.Short() {
-		return 12
-	}
-	times, err := strconv.Atoi(cmp.Or(os.Getenv("WEIR_TIMES"), "1"))
-	if err != nil {
-		times = 1
-	}
-	return 60 * uint64(times)
-}
 
 // historyRule is a rule of the histories, with what any stretch of time may admit.
 type historyRule struct {
@@ -72,7 +57,7 @@ type history struct {
 }
 
 func TestHistoriesOfGuardsAndLeasesKeepTheBounds(t *testing.T) {
-	for seed := range histories() {
+	for seed := range randtest.Seeds(t, 60, 12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { runHistory(t, seed) })
 		})

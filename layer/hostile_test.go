@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -31,7 +32,7 @@ type hostile struct {
 
 // Whatever the engine, the callers and the functions of the program do, answers come in time, and in the end nothing is left.
 func TestAnswersComeInTimeAmongHostileNeighbours(t *testing.T) {
-	for seed := range histories() {
+	for seed := range randtest.Seeds(t, 60, 12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { runHostile(t, seed) })
 		})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/layertest"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/waittest"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/pace"
@@ -252,24 +252,13 @@ func (a *adversary) end() {
 }
 
 func TestRivalsDoNotHoldUpWaitingCallers(t *testing.T) {
-	seed, rounds := uint64(time.Now().UnixNano()), 15
-	if text := os.Getenv("WEIR_SEED"); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
-		rounds = 1
-	}
-	if text := os.Getenv("WEIR_TIMES"); text != "" {
-		rounds, _ = strconv.Atoi(text)
-	}
-	for round := range uint64(rounds) {
+	for seed := range randtest.Seeds(t, 15, 15) {
 		synctest.Test(t, func(t *testing.T) {
-			a := newAdversary(t, seed+round)
+			a := newAdversary(t, seed)
 			a.run()
 			if t.Failed() {
-				t.Logf("WEIR_SEED=%d engine %s guarded %v queues %d rules %v", a.seed, a.name, a.guard != nil, len(a.queues), a.rules)
+				t.Logf("engine %s guarded %v queues %d rules %v", a.name, a.guard != nil, len(a.queues), a.rules)
 			}
 		})
-		if t.Failed() {
-			return
-		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/waittest"
 	"github.com/weirflow/weir/pace"
 )
@@ -311,10 +312,8 @@ func TestCallersThatLeaveWasteLittleOfARate(t *testing.T) {
 				server := newServer(t)
 				vendor := rule(t, "vendor", "token bucket 100/s burst 1")
 				ctx, stop := context.WithCancel(t.Context())
-				random, mu := rand.New(rand.NewPCG(1, uint64(trip))), sync.Mutex{}
+				random := randtest.New(randtest.Seed(t))
 				patience := func() time.Duration { // 200 ms on average
-					mu.Lock()
-					defer mu.Unlock()
 					return time.Duration(random.ExpFloat64() * float64(200*time.Millisecond))
 				}
 				var callers sync.WaitGroup

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/layertest"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -247,31 +247,26 @@ func play(t *testing.T, q *pace.Queue, callers []*scheduled) []time.Duration {
 	return went
 }
 
-func checkAgainstTheModel(t *testing.T, seed uint64, rounds int) {
+func checkAgainstTheModel(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	for round := range rounds {
-		synctest.Test(t, func(t *testing.T) {
-			callers := schedule(t, random)
-			engine := mustMemory(t)
-			q, err := pace.NewQueue(layertest.Around(engine), pace.QueueOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			epoch := time.Now().UnixNano()
-			got := play(t, q, callers)
-			m := &slowModel{T: t, epoch: epoch, callers: callers, fair: fairModel{}}
-			m.engine = weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return m.epoch + m.now }})
-			m.run(time.Minute)
-			for _, i := range byFirst(got, callers) {
-				if c := callers[i]; got[i] != c.went {
-					t.Fatalf("WEIR_SEED=%d round %d: caller %d of %v in flow %q, which came at %v and leaves at %v, went at %v, want %v", seed, round, i, texts(c.requests), c.flow, c.comes, c.leaves, got[i], c.went)
-				}
-			}
-		})
-		if t.Failed() {
-			return
+	synctest.Test(t, func(t *testing.T) {
+		callers := schedule(t, random)
+		engine := mustMemory(t)
+		q, err := pace.NewQueue(layertest.Around(engine), pace.QueueOptions{})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		epoch := time.Now().UnixNano()
+		got := play(t, q, callers)
+		m := &slowModel{T: t, epoch: epoch, callers: callers, fair: fairModel{}}
+		m.engine = weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return m.epoch + m.now }})
+		m.run(time.Minute)
+		for _, i := range byFirst(got, callers) {
+			if c := callers[i]; got[i] != c.went {
+				t.Fatalf("caller %d of %v in flow %q, which came at %v and leaves at %v, went at %v, want %v", i, texts(c.requests), c.flow, c.comes, c.leaves, got[i], c.went)
+			}
+		}
+	})
 }
 
 // byFirst returns the callers in order of the earlier of the two instants at which they went.
@@ -298,16 +293,14 @@ func texts(requests []weir.Request) (all []string) {
 }
 
 func TestCallersThatShareKeysGoAsAModelThatKnowsAllSays(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("WEIR_SEED"); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
+	for seed := range randtest.Seeds(t, 20, 20) {
+		checkAgainstTheModel(t, seed)
 	}
-	checkAgainstTheModel(t, seed, 20)
 }
 
 func FuzzCallersThatShareKeys(f *testing.F) {
 	f.Add(uint64(1))
-	f.Fuzz(func(t *testing.T, seed uint64) { checkAgainstTheModel(t, seed, 1) })
+	f.Fuzz(func(t *testing.T, seed uint64) { checkAgainstTheModel(t, seed) })
 }
 
 // The callers of each host, and the most bytes of a waiting caller besides its stack.

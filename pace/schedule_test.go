@@ -10,11 +10,11 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/waittest"
 )
 
-// The promises of waiting, on each kind of engine, with layers around it and without. WEIR_SEED and WEIR_TIMES choose other
-// schedules than the fixed ones.
+// The promises of waiting, on each kind of engine, with layers around it and without.
 func TestWaitingKeepsItsPromisesInRandomSchedules(t *testing.T) {
 	for name, world := range map[string]func(t *testing.T) waittest.World{
 		"memory":   memoryWorld,
@@ -23,7 +23,7 @@ func TestWaitingKeepsItsPromisesInRandomSchedules(t *testing.T) {
 	} {
 		for i, layers := range []string{"bare", "wrapped"} {
 			t.Run(name+"/"+layers, func(t *testing.T) {
-				waittest.Seeds(t, 10, func(t *testing.T, seed uint64) {
+				for seed := range randtest.Seeds(t, 10, 5) {
 					synctest.Test(t, func(t *testing.T) {
 						w := world(t)
 						connect := w.Connect
@@ -31,7 +31,7 @@ func TestWaitingKeepsItsPromisesInRandomSchedules(t *testing.T) {
 						waittest.Schedule(t, seed, w)
 						time.Sleep(90 * time.Second)
 					})
-				})
+				}
 			})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/waittest"
 	"github.com/weirflow/weir/pace"
 )
@@ -85,7 +86,7 @@ func TestEqualProcessesShareSlots(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server := newServer(t)
 			slots := rule(t, "slots", "concurrency "+strconv.Itoa(c.slots)+" lease 30s")
-			way := waittest.Between(150*time.Microsecond, 500*time.Microsecond)
+			way := waittest.Between(randtest.New(randtest.Seed(t)), 150*time.Microsecond, 500*time.Microsecond)
 			crowd := newCrowd(t, server, slices.Repeat([]int{c.callers}, c.processes), func(int) waittest.Network { return waittest.Network{Way: way} },
 				func(ctx context.Context, q *pace.Queue, _ int) error {
 					a, err := q.Acquire(ctx, slots.For("k", 1))
@@ -123,7 +124,7 @@ func TestEqualProcessesShareWindowsAndLogs(t *testing.T) {
 			r := rule(t, "r", c.limit)
 			crowd := newCrowd(t, newServer(t), slices.Repeat([]int{c.callers}, c.processes),
 				func(int) waittest.Network {
-					return waittest.Network{Way: waittest.Between(150*time.Microsecond, 500*time.Microsecond)}
+					return waittest.Network{Way: waittest.Between(randtest.New(randtest.Seed(t)), 150*time.Microsecond, 500*time.Microsecond)}
 				},
 				func(ctx context.Context, q *pace.Queue, _ int) error {
 					_, err := q.Wait(ctx, r.For("k", 1))

@@ -2,7 +2,6 @@ package pace_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/layertest"
+	"github.com/weirflow/weir/internal/randtest"
+	"github.com/weirflow/weir/internal/waittest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -137,12 +138,13 @@ func TestACallerOfAllSlotsKeepsThemFromYoungerOnesForASecondAtATime(t *testing.T
 			var callers sync.WaitGroup
 			defer callers.Wait()
 			var small, large atomic.Int64
+			hold := waittest.Between(randtest.New(randtest.Seed(t)), 20*time.Millisecond, 60*time.Millisecond)
 			come := func(went *atomic.Int64, requests ...weir.Request) {
 				callers.Go(func() {
 					for ctx.Err() == nil {
 						if a, err := queues[0].Acquire(ctx, requests...); err == nil {
 							went.Add(1)
-							time.Sleep(20*time.Millisecond + rand.N(40*time.Millisecond))
+							time.Sleep(hold())
 							_ = a.Done(t.Context())
 						}
 					}

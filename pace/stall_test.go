@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/waittest"
 	"github.com/weirflow/weir/pace"
 )
@@ -172,7 +173,7 @@ func TestLostAnswersOfTwoKeysAdmitNoSecondHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
 		var lose atomic.Int64
-		process := s.Connect(waittest.Network{Way: waittest.Between(0, 2*time.Millisecond), Lose: func() bool { return lose.Add(1)%3 == 0 }})
+		process := s.Connect(waittest.Network{Way: waittest.Between(randtest.New(randtest.Seed(t)), 0, 2*time.Millisecond), Lose: func() bool { return lose.Add(1)%3 == 0 }})
 		a, b := rule(t, "a", "concurrency 1 lease 2s"), rule(t, "b", "concurrency 1 lease 2s")
 		queues := []*pace.Queue{mustQueue(t, process), mustQueue(t, s.Connect(waittest.Network{}))}
 		var holders, grants atomic.Int64

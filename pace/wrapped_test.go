@@ -3,7 +3,6 @@ package pace_test
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // A queue on a memory engine below a function plans as on the bare one, and each grant passes the function.
@@ -85,15 +85,13 @@ func TestAFunctionAroundAMemoryThatMisbehavesEndsOneWait(t *testing.T) {
 
 // A clock of a memory engine panics now and then, on whatever goroutine it is read. Each time that ends one wait at most.
 func TestAClockThatPanicsEndsOneWait(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range randtest.Seeds(t, 10, 10) {
 		synctest.Test(t, func(t *testing.T) {
-			random, mu := rand.New(rand.NewPCG(seed, 1)), sync.Mutex{}
+			random := randtest.New(seed)
 			var bad atomic.Bool
 			var panics, failed, granted atomic.Int64
 			bad.Store(true)
 			q := mustQueue(t, weir.NewMemory(weir.MemoryOptions{Clock: func() int64 {
-				mu.Lock()
-				defer mu.Unlock()
 				if bad.Load() && random.IntN(4) == 0 {
 					panics.Add(1)
 					panic("the clock")

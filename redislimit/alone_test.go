@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -59,9 +60,7 @@ func TestASingleOrRepeatedDecisionIsMadeAndStoredLikeAnyOther(t *testing.T) {
 	const rounds, steps = 25, 60
 	server := redistest.Start(t)
 	client := dial(t, server)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	admitted, refused := 0, 0
 	for round := range rounds {
 		now := 1_700_000_000_000_000 + random.Int64N(1e15)
@@ -128,9 +127,7 @@ func TestVersionsOfARuleMeetInOneCall(t *testing.T) {
 	const rounds, steps = 40, 20
 	server := redistest.Start(t)
 	client := dial(t, server)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	for round := range rounds {
 		now := 1_700_000_000_000_000 + random.Int64N(1e15)
 		var engines [2]*redislimit.Engine

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit/internal/calls"
 	"github.com/weirflow/weir/redislimit/internal/wire"
@@ -159,9 +160,7 @@ func TestDecisionsOfACallAreMadeOneAfterTheOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	for range 6 {
 		b := newBatching(t, client, random)
 		for _, rule := range b.rules {

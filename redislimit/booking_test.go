@@ -3,12 +3,12 @@ package redislimit_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -115,14 +115,9 @@ func (d *bookingDuel) step(random *rand.Rand, rule *weir.Rule) {
 
 func TestMemoryAndRedisBookAlike(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv(seedVariable); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
-	}
-	t.Logf("%s=%d", seedVariable, seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	client, delayed := dial(t, redistest.Start(t)), 0
-	n := rounds(t, 200)
+	n := randtest.Rounds(t, 200, 66)
 	for range n {
 		d := &bookingDuel{T: t, now: 1_700_000_000_000_000 + random.Int64N(1e9)*1000}
 		clock := func() int64 { return d.now * 1000 }

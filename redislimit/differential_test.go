@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -15,46 +13,19 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
 
-// seedVariable names a seed to repeat, and timesVariable a multiple of the operations of a test: `make more`
-// sets it.
-const seedVariable, timesVariable = "WEIR_SEED", "WEIR_TIMES"
-
 func TestMemoryAndRedisGiveTheSameAnswers(t *testing.T) {
 	t.Parallel()
-	duels(t, dial(t, redistest.Start(t)), rounds(t, 150), true)
-}
-
-// rounds returns how many random rounds a test draws: n, a third of them with -short, or timesVariable times as many.
-func rounds(t *testing.T, n int) int {
-	text := os.Getenv(timesVariable)
-	if text == "" {
-		if testing.Short() {
-			return n / 3
-		}
-		return n
-	}
-	times, err := strconv.Atoi(text)
-	if err != nil || times < 1 {
-		t.Fatalf("%s=%q: want a whole number above 0", timesVariable, text)
-	}
-	return n * times
+	duels(t, dial(t, redistest.Start(t)), randtest.Rounds(t, 150, 50), true)
 }
 
 // duels runs rounds of random operations through both engines and compares every field of every answer.
 func duels(t *testing.T, client rueidis.Client, rounds int, backwards bool) {
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv(seedVariable); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("%s=%q: %v", seedVariable, text, err)
-		}
-	}
-	t.Logf("%s=%d", seedVariable, seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	kinds, answers := map[string]int{}, map[string]int{}
 	for round := range rounds {
 		d := &duel{T: t, random: random, now: 1_700_000_000_000_000 + random.Int64N(1e15), answers: answers, backwards: backwards}
@@ -64,7 +35,7 @@ func duels(t *testing.T, client rueidis.Client, rounds int, backwards bool) {
 		d.makeRules()
 		for range 60 {
 			if d.step(); t.Failed() {
-				t.Fatalf("%s=%d round %d differs; since then:\n%s", seedVariable, seed, round, d.history)
+				t.Fatalf("round %d differs; since then:\n%s", round, d.history)
 			}
 		}
 		for _, r := range d.rules {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -16,8 +17,7 @@ import (
 // The key of each state lives until its last booking no longer matters, whatever callers took, booked and gave back.
 func TestAKeyLivesUntilWhatWasBookedNoLongerMatters(t *testing.T) {
 	client := dial(t, redistest.Start(t))
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	var all sync.WaitGroup
 	for i, text := range []string{"rate gate 8/2s", "rate gate 300/90s", "sliding log 5/2s", "token bucket 3/1s burst 5", "leaky bucket 4/1s queue 6", "cycle 4/1s"} {
 		rule, err := weir.ParseRule("r=" + text)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -67,7 +68,7 @@ func TestALogChangesItsLimitAndDropsNothing(t *testing.T) {
 		}
 
 		r := rand.New(rand.NewPCG(1, 1))
-		for step := range rounds(t, 4000) {
+		for step := range randtest.Rounds(t, 4000, 1333) {
 			now += r.Int64N(2_000_000) * r.Int64N(2)
 			if r.IntN(100) == 0 {
 				now += 70_000_000

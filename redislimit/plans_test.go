@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -73,8 +74,8 @@ func TestVersionsOfARuleAgreeWithMemory(t *testing.T) {
 		if name == "leaky" {
 			periods = []int64{0, 0}
 		}
-		for range rounds(t, 100) {
-			playVersions(t, client, name, pool, periods, rand.Uint64())
+		for seed := range randtest.Seeds(t, 100, 33) {
+			playVersions(t, client, name, pool, periods, seed)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -114,10 +115,8 @@ func TestNoDamageIsAnErrorOfTheScript(t *testing.T) {
 	t.Parallel()
 	client := dial(t, redistest.Start(t, "lua-time-limit 5000"))
 	engine := newEngine(t, client, redislimit.Options{})
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random, rules := rand.New(rand.NewPCG(seed, 0)), everyValue(t)
-	for range rounds(t, 2000) {
+	random, rules := rand.New(rand.NewPCG(randtest.Seed(t), 0)), everyValue(t)
+	for range randtest.Rounds(t, 2000, 666) {
 		do(t, client, "FLUSHALL")
 		rule := rules[random.IntN(len(rules))]
 		for range 1 + random.IntN(4) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -13,7 +12,9 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/internal/waittest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -149,7 +150,7 @@ func watchTimers() (lateness func() time.Duration) {
 // sendingBy returns an engine without signals over a client that sends calls late, so that they overtake one another.
 func sendingBy(t *testing.T, server *redistest.Server, late time.Duration) *Engine {
 	t.Helper()
-	engine, err := NewWith(lateSender{rueidisSender{clientOf(t, server)}, late}, Options{})
+	engine, err := NewWith(lateSender{rueidisSender{clientOf(t, server)}, waittest.Between(randtest.New(randtest.Seed(t)), 0, late)}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,11 +170,11 @@ func clientOf(t *testing.T, server *redistest.Server) rueidis.Client {
 
 type lateSender struct {
 	Sender
-	most time.Duration
+	late func() time.Duration
 }
 
 func (s lateSender) Send(ctx context.Context, command ...string) (string, error) {
-	time.Sleep(rand.N(s.most + 1))
+	time.Sleep(s.late())
 	return s.Sender.Send(ctx, command...)
 }
 

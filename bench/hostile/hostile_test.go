@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/bench/internal/trial"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // TestMain also runs the idle handler, which is this program started again. It builds the daemon once.
@@ -37,15 +38,16 @@ func runTests(m *testing.M) int {
 }
 
 // shortly returns a run short enough for a test. It allows for a late, busy machine.
-func shortly(fault, engine string, only ...string) config {
-	t := &trial.Trial{Program: "bench/hostile", Duration: time.Second, Seed: uint64(time.Now().UnixNano()), Fault: fault}
-	t.Begin()
-	return config{Trial: t, weir: program, engine: engine, duration: time.Second, lanes: 6, late: 20 * time.Second, only: only}
+func shortly(t testing.TB, fault, engine string, only ...string) config {
+	t.Helper()
+	run := &trial.Trial{Program: "bench/hostile", Duration: time.Second, Seed: randtest.Seed(t), Fault: fault}
+	run.Begin()
+	return config{Trial: run, weir: program, engine: engine, duration: time.Second, lanes: 6, late: 20 * time.Second, only: only}
 }
 
 func TestHonestClientsNoticeNoAttack(t *testing.T) {
 	for _, engine := range []string{onMemory, onRedis} {
-		t.Run(engine, func(t *testing.T) { noticeNothing(t, shortly("", engine)) })
+		t.Run(engine, func(t *testing.T) { noticeNothing(t, shortly(t, "", engine)) })
 	}
 }
 
@@ -83,7 +85,7 @@ func TestWhatIsBrokenOnPurposeIsNoticed(t *testing.T) {
 			t.Parallel()
 			var c config
 			for range 3 { // on a busy machine a short run may ask too little to meet the fault
-				c = shortly(fault, onMemory, "idle")
+				c = shortly(t, fault, onMemory, "idle")
 				if err := hostile(t.Context(), c); err != nil {
 					t.Fatal(err)
 				}

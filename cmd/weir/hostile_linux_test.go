@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/program"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // hostileLimits are limits at the ends of their bounds.
@@ -66,9 +66,8 @@ func hostileCommand(random *rand.Rand) []string {
 func TestHostileLogsAndLimitsGetAnAnswer(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Chdir(t.TempDir())
-	seed := uint64(time.Now().UnixNano())
-	random := rand.New(rand.NewPCG(seed, 0))
-	answered, rounds := 0, hostileRounds()
+	random := rand.New(rand.NewPCG(randtest.Seed(t), 0))
+	answered, rounds := 0, randtest.Rounds(t, 400, 400)
 	for range rounds {
 		if err := os.WriteFile("hostile.log", []byte(hostileLog(random)), 0o600); err != nil {
 			t.Fatal(err)
@@ -89,19 +88,10 @@ func TestHostileLogsAndLimitsGetAnAnswer(t *testing.T) {
 		}
 		took, bytes := time.Since(start), after.TotalAlloc-before.TotalAlloc
 		if took > 20*time.Second || bytes > 256<<20 || code != 0 && !strings.Contains(errs, "weir: ") || strings.Contains(errs, "bug") {
-			t.Errorf("seed %d, %d columns, %q: exit %d in %v with %d MiB, %s", seed, columns, args, code, took, bytes>>20, errs)
+			t.Errorf("%d columns, %q: exit %d in %v with %d MiB, %s", columns, args, code, took, bytes>>20, errs)
 		}
 	}
 	if answered < rounds/3 {
-		t.Errorf("seed %d: %d of %d commands answered, want a third", seed, answered, rounds)
+		t.Errorf("%d of %d commands answered, want a third", answered, rounds)
 	}
-}
-
-// hostileRounds are more in a long test: WEIR_TIMES=50.
-func hostileRounds() int {
-	times, err := strconv.Atoi(os.Getenv("WEIR_TIMES"))
-	if err != nil {
-		times = 1
-	}
-	return 400 * times
 }

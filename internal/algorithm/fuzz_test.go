@@ -1,36 +1,25 @@
 package algorithm_test
 
 import (
-	"flag"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
-)
 
-var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0 takes a new one each time")
+	"github.com/weirflow/weir/internal/randtest"
+)
 
 // inputs returns how many random inputs each kind of limit gets. -short is for the race detector, which finds nothing in
 // code without goroutines.
-func inputs() int {
-	if testing.Short() {
-		return 50
-	}
-	return 500
-}
+func inputs(t *testing.T) int { return randtest.Rounds(t, 500, 50) }
 
 // TestRandomOperationsEqualTheModel runs the comparison of the fuzz targets on random inputs.
 func TestRandomOperationsEqualTheModel(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := randtest.Seed(t)
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
 		t.Run(name, func(t *testing.T) {
-			t.Logf("repeat with: go test ./internal/algorithm -run %s -seed %d", t.Name(), seed)
 			random := rand.New(rand.NewPCG(seed, 0))
-			for range inputs() {
+			for range inputs(t) {
 				input := make([]byte, 40+random.IntN(400))
 				for i := range input {
 					input[i] = byte(random.Uint32())

@@ -57,9 +57,9 @@ func (n Network) Around(e weir.Engine) weir.Engine {
 	})
 }
 
-// Between returns a random time of a network.
-func Between(from, to time.Duration) func() time.Duration {
-	return func() time.Duration { return from + rand.N(to-from+1) }
+// Between returns a random time of a network. Its generator is one that goroutines may share.
+func Between(random *rand.Rand, from, to time.Duration) func() time.Duration {
+	return func() time.Duration { return from + time.Duration(random.Int64N(int64(to-from+1))) }
 }
 
 // Away is the error of a call that did not reach the server.

@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // World is what the processes of a schedule share.
@@ -28,24 +27,6 @@ const (
 	// Short leases end before the schedule does, also those of a process that dies. Of long ones every unit has to be released.
 	short, long = 2 * time.Second, time.Minute
 )
-
-// Seeds runs a test with each of the first seeds, with half as many in short mode, or with those that WEIR_SEED and WEIR_TIMES
-// choose, until one fails.
-func Seeds(t *testing.T, times int, run func(t *testing.T, seed uint64)) {
-	first := uint64(1)
-	if testing.Short() {
-		times /= 2
-	}
-	if text := os.Getenv("WEIR_SEED"); text != "" {
-		first, _ = strconv.ParseUint(text, 10, 64)
-	}
-	if n, err := strconv.Atoi(os.Getenv("WEIR_TIMES")); err == nil {
-		times = n
-	}
-	for seed := first; seed < first+uint64(times) && !t.Failed(); seed++ {
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { run(t, seed) })
-	}
-}
 
 // Schedule has callers of several processes wait again and again: for slots, rates or both, of one key or several, with costs
 // and in flows, and some leave. At first the network is bad, and a process may die. Then every caller of one key that stays
@@ -114,18 +95,13 @@ func (s *schedule) rule(name, limits string) *weir.Rule {
 
 // chance reports true in n of a hundred cases, while there are faults.
 func (s *schedule) chance(n int) func() bool {
-	own := rand.New(rand.NewPCG(s.random.Uint64(), 1))
-	var mu sync.Mutex
-	return func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return s.faults.Load() && own.IntN(100) < n
-	}
+	own := randtest.New(s.random.Uint64())
+	return func() bool { return s.faults.Load() && own.IntN(100) < n }
 }
 
 // network returns a bad one, whose calls at times take a third of a second.
 func (s *schedule) network() Network {
-	way, late := Between(0, time.Duration(1+s.random.IntN(3))*time.Millisecond), s.chance(1)
+	way, late := Between(randtest.New(s.random.Uint64()), 0, time.Duration(1+s.random.IntN(3))*time.Millisecond), s.chance(1)
 	return Network{Lose: s.chance(10), Down: s.chance(10), Deaf: s.chance(30 + 70*s.random.IntN(2)), Way: func() time.Duration {
 		if late() {
 			return way() + time.Second/3

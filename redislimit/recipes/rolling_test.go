@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -36,8 +37,7 @@ func (a *attempts) attempt(at time.Time, record bool) (v Verdict) {
 
 func TestRollingDecidesAsItsOrigin(t *testing.T) {
 	client := connect(t, redistest.Start(t).Addr)
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	allowed, byGap, byCount := 0, 0, 0
 	for subject := range 40 {
 		window := time.Duration(1+random.IntN(10)) * time.Second
@@ -57,13 +57,13 @@ func TestRollingDecidesAsItsOrigin(t *testing.T) {
 			}
 			got, err := attempt(t.Context(), key)
 			if want := model.attempt(clock.now(), record); err != nil || got != want {
-				t.Fatalf("seed %d: window %v, limit %d, gap %v, record %v: got %+v, %v, want %+v", seed, window, model.limit, model.gap, record, got, err, want)
+				t.Fatalf("window %v, limit %d, gap %v, record %v: got %+v, %v, want %+v", window, model.limit, model.gap, record, got, err, want)
 			}
 			allowed, byGap, byCount = allowed+count(got.Allowed), byGap+count(got.ByGap), byCount+count(got.ByCount)
 		}
 	}
 	if min(allowed, byGap, byCount) < 50 {
-		t.Errorf("seed %d: %d allowed, %d refused by the gap, %d by the count: want many of each", seed, allowed, byGap, byCount)
+		t.Errorf("%d allowed, %d refused by the gap, %d by the count: want many of each", allowed, byGap, byCount)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/sqltest"
 	"github.com/weirflow/weir/sqllimit"
 )
@@ -27,6 +28,7 @@ import (
 type cutter struct {
 	before, after atomic.Int64 // the number of requests until one is cut; 0 cuts none
 	percent       atomic.Int64 // of all requests that are cut besides, before and after
+	random        *rand.Rand   // that goroutines share
 }
 
 type cutConn struct {
@@ -38,7 +40,7 @@ type cutConn struct {
 var errCut = errors.New("the connection was cut")
 
 func (c *cutter) due(n *atomic.Int64) bool {
-	return n.Load() > 0 && n.Add(-1) == 0 || rand.Int64N(100) < c.percent.Load()
+	return n.Load() > 0 && n.Add(-1) == 0 || c.random.Int64N(100) < c.percent.Load()
 }
 
 func (c *cutConn) Write(b []byte) (int, error) {
@@ -93,7 +95,7 @@ func cutMariaDB(t *testing.T, s *sqltest.Server, cuts *cutter) *sql.DB {
 
 // A connection that is cut before the commit or after it: callers are told, and a commit whose answer was lost is found.
 func TestACutConnectionIsAccountedFor(t *testing.T) {
-	cuts, told := &cutter{}, &account{}
+	cuts, told := &cutter{random: randtest.New(randtest.Seed(t))}, &account{}
 	db := cutDB(t, postgres(t), cuts)
 	e := openEngine(t, db, sqllimit.PostgreSQL, sqllimit.Options{Table: newTable()})
 	rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(1000)})
@@ -127,7 +129,7 @@ type ending struct {
 
 // Connections are cut at random, and ended by the server, in transactions and in single statements, under several callers.
 func TestConnectionsThatEndAtRandomAreAccountedFor(t *testing.T) {
-	cuts := &cutter{}
+	cuts := &cutter{random: randtest.New(randtest.Seed(t))}
 	for name, way := range map[string]ending{
 		"statements": {func(t *testing.T) *sql.DB { return cutDB(t, postgres(t), cuts) }, "pgx", 0, ""},
 		"locks":      {func(t *testing.T) *sql.DB { return cutDB(t, postgres(t), cuts) }, "pgx", -1, ""},
@@ -157,7 +159,7 @@ func (way *ending) test(t *testing.T, cuts *cutter) {
 	if way.kill == "" {
 		cuts.percent.Store(3)
 	} else {
-		killer.Go(func() { endSome(t, admin, way.kill, stop) })
+		killer.Go(func() { endSome(t, cuts.random, admin, way.kill, stop) })
 	}
 	for i := range 6 {
 		callers.Go(func() {
@@ -179,7 +181,7 @@ func (way *ending) test(t *testing.T, cuts *cutter) {
 }
 
 // endSome ends connections that are in a query or a transaction, until stop is closed.
-func endSome(t *testing.T, admin *sql.DB, kill string, stop chan bool) {
+func endSome(t *testing.T, random *rand.Rand, admin *sql.DB, kill string, stop chan bool) {
 	list := "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND state <> 'idle'"
 	if strings.HasPrefix(kill, "KILL") {
 		list = "SELECT id FROM information_schema.processlist WHERE id <> connection_id() AND user = 'root'"
@@ -188,7 +190,7 @@ func endSome(t *testing.T, admin *sql.DB, kill string, stop chan bool) {
 		select {
 		case <-stop:
 			return
-		case <-time.After(rand.N(20 * time.Millisecond)):
+		case <-time.After(time.Duration(random.Int64N(20e6))):
 			endAll(t, admin, list, kill)
 		}
 	}

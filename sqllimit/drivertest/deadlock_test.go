@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/sqllimit"
 )
 
@@ -22,15 +23,14 @@ func TestBatchesOfNewKeysDoNotDeadlock(t *testing.T) {
 		if d.dialect == sqllimit.SQLite {
 			return // a transaction locks the whole file
 		}
-		db, table, seed := d.open(t), newTable(), rand.Uint64()
-		t.Logf("seed %d", seed)
+		db, table := d.open(t), newTable()
 		var deadlocks atomic.Int64
 		rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(1_000_000)})
 		var engines []*sqllimit.Engine
 		for _, conflicts := range []int{0, 0, -1, -1} { // MariaDB always locks
 			engines = append(engines, openEngine(t, db, d.dialect, sqllimit.Options{Table: table, SQLState: countDeadlocks(&deadlocks), Store: enginekit.StoreOptions{Conflicts: conflicts}}))
 		}
-		r := rand.New(rand.NewPCG(seed, 0))
+		r := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 		for round := range 25 {
 			var all sync.WaitGroup
 			for _, e := range engines {

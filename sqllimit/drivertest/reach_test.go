@@ -88,10 +88,11 @@ func (c *contender) load(t *testing.T, callers int, names []string) []time.Durat
 	took := make([][]time.Duration, callers)
 	until := time.Now().Add(time.Second)
 	for i := range callers {
+		random := rand.New(rand.NewPCG(1, uint64(i)))
 		all.Go(func() {
 			for time.Now().Before(until) {
 				began := time.Now()
-				if err := c.take(context.Background(), names[rand.IntN(len(names))]); err != nil {
+				if err := c.take(context.Background(), names[random.IntN(len(names))]); err != nil {
 					t.Error(err)
 					return
 				}

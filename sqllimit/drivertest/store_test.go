@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/sqllimit"
 )
 
@@ -48,9 +49,7 @@ func TestStrangeKeysHaveRowsOfTheirOwn(t *testing.T) {
 // Random changes are made, all their writes or none, exactly if their rows have the old versions and the clock is not before.
 func TestChangesAreMadeIfTheirVersionsAreRight(t *testing.T) {
 	everyDatabase(t, func(t *testing.T, d database) {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		m := &storeModel{T: t, r: rand.New(rand.NewPCG(seed, 0)), rows: map[string]enginekit.Row{}}
+		m := &storeModel{T: t, r: rand.New(rand.NewPCG(randtest.Seed(t), 0)), rows: map[string]enginekit.Row{}}
 		m.store = openEngine(t, d.open(t), d.dialect, sqllimit.Options{Table: newTable()}).Store()
 		for range 150 {
 			m.swap()

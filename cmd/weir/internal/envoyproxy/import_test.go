@@ -9,6 +9,7 @@ import (
 	envoy "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // entriesOf are the attributes of a descriptor of the domain shop.
@@ -66,8 +67,7 @@ func randomFile(random *rand.Rand, values []string) string {
 // The imported rules decide a descriptor by the limit by which the files decide it, and tell the same keys apart. The files
 // mention each key of the descriptor.
 func TestImportedRulesDecideByTheSameLimits(t *testing.T) {
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 1))
+	random := rand.New(rand.NewPCG(randtest.Seed(t), 1))
 	values := []string{"", "", "a", "b", "a*", "*b", `a\`, "ab", "*"}
 	asked := []string{"a", "b", "ab", "aab", `a\`, "c", "", "*"}
 	decided := 0
@@ -110,7 +110,7 @@ func TestImportedRulesDecideByTheSameLimits(t *testing.T) {
 				key = q.Rule.Name() + "=" + q.Key
 			}
 			if got != want {
-				t.Fatalf("seed %d: %v: the rules decide by %s, the files by %s\n%s\n%s", seed, entries, got, want, text, written)
+				t.Fatalf("%v: the rules decide by %s, the files by %s\n%s\n%s", entries, got, want, text, written)
 			}
 			if want == "" {
 				continue
@@ -119,7 +119,7 @@ func TestImportedRulesDecideByTheSameLimits(t *testing.T) {
 			full := theirs.Limit.Rule.Name() + "=" + theirs.Key
 			for from, to := range map[string]string{"ours " + key: full, "theirs " + full: key} {
 				if known, ok := keys[from]; ok && known != to {
-					t.Fatalf("seed %d: %v: %s is %s and %s\n%s", seed, entries, from, known, to, text)
+					t.Fatalf("%v: %s is %s and %s\n%s", entries, from, known, to, text)
 				}
 				keys[from] = to
 			}

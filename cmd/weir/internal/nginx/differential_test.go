@@ -23,6 +23,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/imported"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/testprocess"
 )
 
@@ -36,21 +37,10 @@ add_header X-Weir "$host $server_port $remote_addr $request_uri" always;
 `
 
 // TestRulesDecideAsNginx draws configurations and requests. nginx, in which the limits that the import names as left out
-// refuse nothing, and the imported rules must give the same answers. WEIR_NGINX is the number of configurations, WEIR_SEED the first seed, and 0
-// draws one. Rates are 1r/m, so that time decides nothing.
+// refuse nothing, and the imported rules must give the same answers. Rates are 1r/m, so that time decides nothing.
 func TestRulesDecideAsNginx(t *testing.T) {
 	testprocess.Require(t, "nginx", "nginx-light")
-	count, seed := 60, uint64(1)
-	if testing.Short() {
-		count = 15
-	}
-	if text := os.Getenv("WEIR_NGINX"); text != "" {
-		count, _ = strconv.Atoi(text)
-		if seed, _ = strconv.ParseUint(os.Getenv("WEIR_SEED"), 10, 64); seed == 0 {
-			seed = rand.Uint64() >> 16
-		}
-	}
-	t.Logf("%d configurations from seed %d", count, seed)
+	count, seed := randtest.Rounds(t, 60, 15), randtest.Seed(t)
 	var total tally
 	t.Run("all", func(t *testing.T) {
 		const workers = 2
