@@ -1,7 +1,7 @@
 // Package admin changes a daemon while it runs, and shows what is in force. weir ctl is its client.
 //
 // [New] returns the handler of the paths below /v1/admin/. Each needs the scope admin. Every change leaves a line in the
-// log: who, what, before, after. docs/howto/ctl.md describes the commands.
+// log: who, what, before, after. docs/howto/changing-limits.md#a-running-daemon describes the commands.
 package admin
 
 import (

@@ -36,7 +36,7 @@ this user's daemon.
 
 Block, allow and limit put another limit in force for a key, or for all keys with
 a prefix, until a time. All daemons on the same Redis follow within a second.
-Every change leaves a line in the log of the daemon. docs/howto/ctl.md describes more.`,
+Every change leaves a line in the log of the daemon. docs/howto/changing-limits.md#a-running-daemon describes more.`,
 		Example: `  weir ctl peek login 192.0.2.1
   weir ctl reset login 192.0.2.1
   weir ctl grant login 192.0.2.1 3
