@@ -120,7 +120,7 @@ func observed(seen Observation, requests []weir.Request, times int64) Observatio
 		return seen
 	}
 	q := bindingOf(requests, &seen.Decision)
-	seen.Rule, seen.Key, seen.Cost, seen.Requests = q.Rule.Name(), q.Key, scaled(max(q.Cost, 0), times, 1), requests
+	seen.Rule, seen.Key, seen.Cost, seen.Requests = q.Rule.Name(), q.Key, max(q.Cost, 0)*times, requests // what was taken several times fits a limit
 	d := &seen.Decision
 	takes := seen.Op != weir.OpPeek
 	switch {
@@ -173,5 +173,5 @@ func bindingOf(requests []weir.Request, d *weir.Decision) *weir.Request {
 
 // reached reports whether used units are a percentage of a limit at least.
 func reached(used, limit int64, percent int64) bool {
-	return limit > 0 && limit < weir.MaxCount && scaled(max(used, 0), 100, 1) >= scaled(limit, percent, 1)
+	return limit > 0 && limit < weir.MaxCount && min(max(used, 0), limit)*100 >= limit*percent
 }
