@@ -26,6 +26,8 @@ type Description struct {
 	// one, if no unit was recorded beyond the capacity. They are 0 of a limit that Owes, or without a Rate, except that a
 	// Quota has a Reset.
 	Window, Reset time.Duration
+	// Calendar is the unit of the windows of a Quota, and 0 of other limits.
+	Calendar CalendarUnit
 	// Gap is the least time between two admitted requests, or 0.
 	Gap time.Duration
 	// Delay is the longest delay of an admitted request.

@@ -19,6 +19,7 @@ type policies struct {
 
 // policy describes one limit of a rule to clients.
 type policy struct {
+	limit    weir.Limit
 	name     string // the rule's, with the ordinal of the limit if it has several
 	quoted   string // the name as a string of a structured field
 	capacity int64
@@ -34,7 +35,7 @@ func newPolicies(r *weir.Rule) *policies {
 	limits := r.Limits()
 	for i, limit := range limits {
 		described := weir.Describe(limit)
-		p := newPolicy(&described)
+		p := newPolicy(limit, &described)
 		if !described.Stateless || described.Capacity == 0 {
 			if p.name = r.Name(); len(limits) > 1 {
 				p.name += "-" + strconv.Itoa(i+1)
@@ -62,8 +63,8 @@ func binding(a *ask) *policy {
 	return nil
 }
 
-func newPolicy(d *weir.Description) policy {
-	p := policy{capacity: d.Capacity, window: d.Window, reset: d.Reset, held: d.Held}
+func newPolicy(limit weir.Limit, d *weir.Description) policy {
+	p := policy{limit: limit, capacity: d.Capacity, window: d.Window, reset: d.Reset, held: d.Held}
 	if d.Smooth {
 		p.rate = d.Rate
 	}

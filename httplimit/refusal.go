@@ -22,6 +22,8 @@ type Refusal struct {
 	Policies []string
 	// RetryAfter is in whole seconds, as in the header field; 0 if there is none.
 	RetryAfter time.Duration
+	// ResetAt is when the window of the quota that refuses ends, as a time of its zone. It is zero for other limits.
+	ResetAt time.Time
 	// Message, if it is not empty, stands in the body in place of the usual sentence.
 	Message string
 	// Decision is that of a limit, and Err says why the engine could not decide.
@@ -45,6 +47,7 @@ func tooMany(d *weir.Decision, p *policy) Refusal {
 	f := Refusal{Status: http.StatusTooManyRequests, Rule: d.Rule, Decision: *d}
 	if p != nil {
 		f.Policies = []string{p.name}
+		f.ResetAt = front.ResetAt(p.limit, d.RetryAfter)
 	}
 	switch {
 	case p != nil && p.held:
@@ -79,6 +82,7 @@ type problem struct {
 	Status   int      `json:"status"`
 	Detail   string   `json:"detail"`
 	Violated []string `json:"violated-policies,omitempty"`
+	ResetAt  string   `json:"reset_at,omitempty"`
 }
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
@@ -108,10 +112,19 @@ func (f Refusal) Write(w http.ResponseWriter, r *http.Request) {
 		Status:   f.Status,
 		Detail:   f.detail(),
 		Violated: f.Policies,
+		ResetAt:  f.resetAt(),
 	})
 	h.Set("Content-Type", "application/problem+json")
 	w.WriteHeader(f.Status)
 	_, _ = w.Write(append(body, '\n')) // the client may have left
+}
+
+// resetAt returns ResetAt in RFC 3339, or "".
+func (f *Refusal) resetAt() string {
+	if f.ResetAt.IsZero() {
+		return ""
+	}
+	return f.ResetAt.Format(time.RFC3339)
 }
 
 // detail returns a sentence or two for the person who reads the answer.

@@ -48,13 +48,13 @@ func appendDecision(b []byte, d weir.Decision, lease time.Duration, token string
 }
 
 // tell adds the answer to some requests: the decision, the text of the rule that refuses, and the end of a quota's window.
-func (c *call) tell(d weir.Decision, lease time.Duration, token string, asked []weir.Request) {
+func (a *API) tell(c *call, d weir.Decision, lease time.Duration, token string, asked []weir.Request) {
 	c.answer = appendDecision(c.answer, d, lease, token)
 	text := ""
 	if !d.Allowed {
 		text = c.force.Message(d.Rule)
 	}
-	end, quota := c.force.QuotaEnd(d, asked)
+	end, quota := a.desk.QuotaEnd(d, asked)
 	if text == "" && !quota {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"github.com/weirflow/weir"
@@ -45,6 +46,7 @@ type checked struct {
 	outcome  *rules.Outcome // by attributes; nil otherwise
 	force    *desk.InForce
 	who      asker
+	resetAt  time.Time // when the window of a quota ends, or zero
 }
 
 type checkedKey struct{}
@@ -73,10 +75,26 @@ func (a *API) newChecked(rules ...*weir.Rule) checkedRules {
 	if err != nil { // the engine has accepted the rules, so only a queue can be too long, of a rule that stands alone
 		return checkedRules{rule: rules[0].Name(), unfit: "would delay a request for longer than 10s; shorten its queue, or add nodelay"}
 	}
-	return checkedRules{handler: limited(http.HandlerFunc(admitCheck))}
+	return checkedRules{handler: limited(http.HandlerFunc(admitAsked))}
 }
 
-// admitCheck answers an admitted request. The header fields about limits are set before.
+// fieldResetAt is the header field of a check that says when the window of a quota ends.
+const fieldResetAt = "Weir-Reset-At"
+
+// tellReset sets that field.
+func (c *checked) tellReset(h http.Header) {
+	if !c.resetAt.IsZero() {
+		h.Set(fieldResetAt, c.resetAt.Format(time.RFC3339))
+	}
+}
+
+// admitAsked answers an admitted request, with the header fields about limits.
+func admitAsked(w http.ResponseWriter, r *http.Request) {
+	checkedOf(r.Context()).tellReset(w.Header())
+	admitCheck(w, r)
+}
+
+// admitCheck answers an admitted request.
 func admitCheck(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusNoContent)
@@ -88,7 +106,9 @@ func (a *API) refuseCheck(w http.ResponseWriter, r *http.Request, f httplimit.Re
 		a.fail(w, r, f.Err)
 		return
 	}
-	f.Status, f.Message = a.Check.Status, checkedOf(r.Context()).force.Message(f.Rule)
+	asked := checkedOf(r.Context())
+	asked.tellReset(w.Header())
+	f.Status, f.Message, f.ResetAt = a.Check.Status, asked.force.Message(f.Rule), asked.resetAt
 	f.Write(w, r)
 }
 
@@ -103,6 +123,7 @@ func (a *API) observeCheck(ctx context.Context, o layer.Observation) {
 		beside = c.outcome.Beside
 	}
 	a.desk.Took(c.who.Identity, c.requests, beside, o.Decision)
+	c.resetAt, _ = a.desk.QuotaEnd(o.Decision, c.requests)
 }
 
 // check answers by status whether a request may go ahead.
@@ -146,7 +167,7 @@ func (a *API) answerCheck(asked *checked, w http.ResponseWriter, r *http.Request
 	if p := asked.who.mayAsk(asked.requests); p != nil {
 		return p
 	}
-	by := a.checks.of(a, asked)
+	by := a.checks.of(a, asked.force, a.desk.Overridden(asked.requests)) // the header fields are of the limits that decide
 	if by.unfit != "" {
 		return badField(fieldRule, "is "+desk.Quote(by.rule)+", which "+by.unfit)
 	}

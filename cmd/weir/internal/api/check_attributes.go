@@ -154,23 +154,23 @@ type combination [rules.MaxMatches]*weir.Rule
 // mostCombinations bounds the memory of combinations.
 const mostCombinations = 4096
 
-func (c *combinations) of(a *API, asked *checked) checkedRules {
+func (c *combinations) of(a *API, force *desk.InForce, requests []weir.Request) checkedRules {
 	var key combination
-	for i := range asked.requests {
-		key[i] = asked.requests[i].Rule
+	for i := range requests {
+		key[i] = requests[i].Rule
 	}
 	c.mu.RLock()
 	by, made := c.made[key]
-	made = made && c.in == asked.force
+	made = made && c.in == force
 	c.mu.RUnlock()
 	if made {
 		return by
 	}
-	by = a.newChecked(slices.Clone(key[:len(asked.requests)])...)
+	by = a.newChecked(slices.Clone(key[:len(requests)])...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.in != asked.force || len(c.made) >= mostCombinations {
-		c.in, c.made = asked.force, map[combination]checkedRules{}
+	if c.in != force || len(c.made) >= mostCombinations {
+		c.in, c.made = force, map[combination]checkedRules{}
 	}
 	c.made[key] = by
 	return by

@@ -120,8 +120,12 @@ func (f *InForce) keepKind(of namedLimit, kind string) error {
 func kindOf(rule *weir.Rule) string {
 	var kinds []string
 	for _, limit := range rule.Limits() {
-		algorithm := strings.TrimPrefix(fmt.Sprintf("%T", limit), "weir.")
-		kinds = append(kinds, algorithm+" per "+weir.Describe(limit).Rate.Period.String())
+		d := weir.Describe(limit)
+		period := d.Rate.Period.String()
+		if d.Calendar != 0 {
+			period = d.Calendar.String()
+		}
+		kinds = append(kinds, strings.TrimPrefix(fmt.Sprintf("%T", limit), "weir.")+" per "+period)
 	}
 	return strings.Join(kinds, " and ")
 }

@@ -216,7 +216,7 @@ func (c *conn) appendDecision(f format, d weir.Decision, requests []weir.Request
 	if f != asDecision {
 		return
 	}
-	if end, ok := c.server.Desk.InForce().QuotaEnd(d, requests); ok {
+	if end, ok := c.server.Desk.QuotaEnd(d, requests); ok {
 		c.out[at+1]++ // the number of elements, a digit
 		c.out = appendBulk(c.out, end.Format(time.RFC3339))
 	}

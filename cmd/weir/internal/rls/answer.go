@@ -26,28 +26,45 @@ var windows = map[time.Duration]service.RateLimitResponse_RateLimit_Unit{
 	365 * day:   service.RateLimitResponse_RateLimit_YEAR,
 }
 
+// calendarUnits are the units of quotas. Envoy has no quarter.
+var calendarUnits = map[weir.CalendarUnit]service.RateLimitResponse_RateLimit_Unit{
+	weir.Day:   service.RateLimitResponse_RateLimit_DAY,
+	weir.Week:  service.RateLimitResponse_RateLimit_WEEK,
+	weir.Month: service.RateLimitResponse_RateLimit_MONTH,
+	weir.Year:  service.RateLimitResponse_RateLimit_YEAR,
+}
+
 // shown is what answers show of a rule: one message for each of its limits, which all answers share.
 type shown struct {
+	rule       *weir.Rule
 	capacities []int64
 	limits     []*service.RateLimitResponse_RateLimit
 }
 
 // newShown describes a rule. A capacity that comes back in no unit of Envoy has none.
 func newShown(r *weir.Rule) *shown {
-	s := &shown{}
+	s := &shown{rule: r}
 	for _, limit := range r.Limits() {
 		d := weir.Describe(limit)
+		unit := windows[d.Window]
+		if d.Calendar != 0 {
+			unit = calendarUnits[d.Calendar]
+		}
 		s.capacities = append(s.capacities, d.Capacity)
 		s.limits = append(s.limits, &service.RateLimitResponse_RateLimit{
-			Name: r.Name(), RequestsPerUnit: clamped(d.Capacity), Unit: windows[d.Window],
+			Name: r.Name(), RequestsPerUnit: clamped(d.Capacity), Unit: unit,
 		})
 	}
 	return s
 }
 
-// of returns the message of the limit with this capacity, which is that of a decision.
-func (s *shown) of(capacity int64) *service.RateLimitResponse_RateLimit {
-	if at := slices.Index(s.capacities, capacity); at >= 0 {
+// of returns the message of the limit that refuses, or else of the one with the capacity of the decision.
+func (s *shown) of(d *weir.Decision) *service.RateLimitResponse_RateLimit {
+	at := slices.Index(s.capacities, d.Limit)
+	if refusing := int(d.RefusedBy); !d.Allowed && refusing < len(s.limits) {
+		at = refusing
+	}
+	if at >= 0 {
 		return s.limits[at]
 	}
 	return nil
@@ -96,13 +113,7 @@ func (c *call) status(p *part, s *service.RateLimitResponse_DescriptorStatus, re
 		}
 		return
 	}
-	shown := p.own
-	if shown == nil {
-		shown = c.in.shown[binding(p.requests, d).Rule]
-	}
-	if shown != nil {
-		s.CurrentLimit = shown.of(d.Limit)
-	}
+	s.CurrentLimit = c.shownOf(p, binding(p.requests, d).Rule).of(d)
 	s.LimitRemaining = clamped(d.Remaining)
 	after := d.ResetAfter
 	if p.refused {
@@ -112,6 +123,17 @@ func (c *call) status(p *part, s *service.RateLimitResponse_DescriptorStatus, re
 		reset.Seconds = seconds(after)
 		s.DurationUntilReset = reset
 	}
+}
+
+// shownOf returns what answers show of a rule that has decided: one of a file, in the call, or of an override.
+func (c *call) shownOf(p *part, rule *weir.Rule) *shown {
+	if p.own != nil && p.own.rule == rule {
+		return p.own
+	}
+	if known := c.in.shown[rule]; known != nil {
+		return known
+	}
+	return newShown(rule)
 }
 
 // binding returns the request that a decision names.

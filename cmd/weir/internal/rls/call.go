@@ -77,6 +77,9 @@ func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *s
 	if c.in.compat != nil {
 		return c.answerCompat(s), nil
 	}
+	for i := range c.parts {
+		c.parts[i].requests = s.Desk.Overridden(c.parts[i].requests)
+	}
 	return c.answer(), nil
 }
 

@@ -192,7 +192,7 @@ func (c *call) statusCompat(s *Server, p *part, d *service.RateLimitResponse_Des
 	switch {
 	case p.counted.instead != nil:
 		c.status(p, d, reset)
-		d.CurrentLimit = cmp.Or(newShown(p.counted.instead).of(p.decision.Limit), l.Shown)
+		d.CurrentLimit = cmp.Or(newShown(p.counted.instead).of(&p.decision), l.Shown)
 	case l.Own:
 		c.status(p, d, reset)
 	default:
