@@ -209,26 +209,3 @@ func TakeUpTo(ctx context.Context, e Engine, most int64, requests ...Request) (t
 	a, err := e.Do(ctx, Call{Op: OpTakeUpTo, Most: most, Requests: requests})
 	return a.Times, a.Decision, err
 }
-
-// checkEach is enginekit.CheckEach.
-func checkEach(calls []Call, results []Result) error {
-	if problem := rule.CheckResults(len(calls), len(results)); problem != nil {
-		return requestError(opEach, problem)
-	}
-	for i := range calls {
-		results[i] = Result{}
-		switch o := calls[i].Op; o {
-		case OpTake, OpReserveAhead, OpPeek, OpRecord, OpReturn:
-		default:
-			results[i].Err = unsupported(o, "is none of take, reserve ahead, peek, record and return, so it needs a call of its own")
-		}
-	}
-	return nil
-}
-
-// unsupported returns the *RequestError of an operation that an engine cannot make.
-func unsupported(op Op, reason string) error {
-	return &RequestError{Op: op.String(), Field: fieldOperation, Reason: reason}
-}
-
-const fieldOperation = "operation"

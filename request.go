@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/weirflow/weir/internal/rule"
@@ -44,14 +43,6 @@ const (
 // compiled converts the request to the form of engines.
 func (q *Request) compiled(lease uint64) rule.Request {
 	return rule.Request{Rule: q.Rule.maybeCompiled(), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost, Lease: lease}
-}
-
-// checkTaken refuses a Taken that is not one instant for each request of an OpReturn.
-func checkTaken(c Call) error {
-	if c.Taken != nil && (c.Op != OpReturn || len(c.Taken) != len(c.Requests)) {
-		return &RequestError{Op: c.Op.String(), Field: "taken", Reason: fmt.Sprintf("has %d instants for %d requests; it is of a return alone", len(c.Taken), len(c.Requests))}
-	}
-	return nil
 }
 
 // mergeRequests checks the requests of a call and merges requests with the same rule and key. It uses space if that

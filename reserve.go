@@ -235,22 +235,6 @@ func ReserveAhead(ctx context.Context, e Engine, longest time.Duration, request 
 	return a.Reservation, err
 }
 
-// checkAhead returns a *RequestError for an OpReserveAhead that no engine can make.
-func checkAhead(c Call) error {
-	if len(c.Requests) != 1 {
-		return &RequestError{Op: opReserveAhead, Field: "requests", Reason: "are not one"}
-	}
-	switch q := &c.Requests[0]; {
-	case q.Rule == nil || !q.Rule.compiled.Made():
-		return &RequestError{Op: opReserveAhead, Field: "rule", Reason: "was not made by NewRule"}
-	case !q.Rule.Bookable():
-		return &RequestError{Op: opReserveAhead, Rule: q.Rule.Name(), Field: "rule", Reason: "cannot be reserved ahead: a window, a log or slots cannot promise when units come free"}
-	case c.Identity != "":
-		return &RequestError{Op: opReserveAhead, Rule: q.Rule.Name(), Field: "identity", Reason: "is given, but no engine recognises a repeated reservation"}
-	}
-	return nil
-}
-
 // reserveAhead makes an OpReserveAhead.
 func (m *Memory) reserveAhead(ctx context.Context, c Call) (Answer, error) {
 	if err := checkAhead(c); err != nil {

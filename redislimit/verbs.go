@@ -56,15 +56,6 @@ func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error)
 	return a, enginekit.Unsupported(c.Op, "is unknown")
 }
 
-// Take admits the cost of all requests now, or of none.
-func (e *Engine) Take(ctx context.Context, requests ...weir.Request) (d weir.Decision, err error) {
-	if s := e.single(ctx, requests); s != nil {
-		err = e.takeSingle(ctx, s, requests, &d)
-		return d, err
-	}
-	return e.plain(ctx, wire.OpTake, requests)
-}
-
 // Peek returns the answer that Take would give, without writing anything.
 func (e *Engine) Peek(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
 	return e.plain(ctx, wire.OpPeek, requests)

@@ -110,11 +110,36 @@ type delayer interface {
 	Delay(s State, now int64) int64
 }
 
+// Delays reports whether the limit admits with a delay, up to a queue of its own.
+func Delays(a Algorithm) bool { return is[delayer](a) }
+
+// Hold returns how long cost n must be held back: the wait, or the delay of a limit that queues. n may exceed the
+// capacity.
+func Hold(a Algorithm, s State, now, n int64) int64 {
+	if d, ok := a.(delayer); ok {
+		return d.Delay(a.Take(s, now, n), now)
+	}
+	return a.Wait(s, now, n)
+}
+
 // leaser is an Algorithm whose units can be released by identity; 0 means none. Take and Give handle units without an
 // identity.
 type leaser interface {
 	TakeLease(s State, now, n int64, identity uint64) State
 	GiveLease(s State, now, n int64, identity uint64) State
+}
+
+// Leases reports whether units can be released by identity.
+func Leases(a Algorithm) bool { return is[leaser](a) }
+
+// TakeFor works like Take for units held by identity, if the limit has identities; 0 means none.
+func TakeFor(a Algorithm, s State, now, n int64, identity uint64) State {
+	if identity != 0 {
+		if l, ok := a.(leaser); ok {
+			return l.TakeLease(s, now, n, identity)
+		}
+	}
+	return a.Take(s, now, n)
 }
 
 // converter is an Algorithm whose states mean something else under another rate. It decides on states of all rates, and
@@ -130,4 +155,13 @@ const keepConverted = int64(60e9)
 // JustConverted reports whether the instant of the last conversion still matters.
 func JustConverted(a Algorithm, s State, now int64) bool {
 	return s.Converted != math.MinInt64 && Converts(a) && subSat(now, s.Converted) < keepConverted
+}
+
+// Stateless reports whether all states of the limit are equal.
+func Stateless(a Algorithm) bool { return is[Constant](a) }
+
+// is reports whether a limit has the methods or the type of T.
+func is[T any](a Algorithm) bool {
+	_, ok := a.(T)
+	return ok
 }

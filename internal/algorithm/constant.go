@@ -12,9 +12,6 @@ func NewUnlimited() Constant { return Constant{capacity: maxUnits} }
 // NewDenyAll returns a limit that admits nothing.
 func NewDenyAll() Constant { return Constant{} }
 
-// Stateless reports true: all states of the limit are equal.
-func Stateless(a Algorithm) bool { return is[Constant](a) }
-
 // Wait returns 0 for a cost up to the capacity, and otherwise Never.
 func (c Constant) Wait(_ State, _, n int64) int64 {
 	if n > c.capacity {

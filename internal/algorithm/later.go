@@ -46,28 +46,6 @@ func Rebook(a Algorithm, before, after State, taken, n, keep int64) State {
 	return Book(a, Unbook(a, before, after, n), taken, keep)
 }
 
-// Leases reports whether units can be released by identity.
-func Leases(a Algorithm) bool { return is[leaser](a) }
-
-// TakeFor works like Take for units held by identity, if the limit has identities; 0 means none.
-func TakeFor(a Algorithm, s State, now, n int64, identity uint64) State {
-	if identity != 0 {
-		if l, ok := a.(leaser); ok {
-			return l.TakeLease(s, now, n, identity)
-		}
-	}
-	return a.Take(s, now, n)
-}
-
-// Hold returns how long cost n must be held back: the wait, or the delay of a limit that queues. n may exceed the
-// capacity.
-func Hold(a Algorithm, s State, now, n int64) int64 {
-	if d, ok := a.(delayer); ok {
-		return d.Delay(a.Take(s, now, n), now)
-	}
-	return a.Wait(s, now, n)
-}
-
 // Clone returns a copy of s that can change independently.
 func (s State) Clone() State {
 	if s.Log != nil {
@@ -84,13 +62,4 @@ func (s State) Size() int {
 		return 0
 	}
 	return cap(*s.Log)
-}
-
-// Delays reports whether the limit admits with a delay, up to a queue of its own.
-func Delays(a Algorithm) bool { return is[delayer](a) }
-
-// is reports whether a limit has the methods or the type of T.
-func is[T any](a Algorithm) bool {
-	_, ok := a.(T)
-	return ok
 }

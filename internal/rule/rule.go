@@ -33,6 +33,8 @@ type Part struct {
 	Delays    bool             // it admits with a delay
 	Leases    bool             // identities hold its units
 	Endless   bool             // its units are held until they are released
+	Bookable  bool             // its units can be reserved ahead
+	Alone     bool             // it cannot be decided together with others: it delays, or writes what it refuses
 }
 
 // NewPart returns a part whose states have the name.
@@ -40,6 +42,7 @@ func NewPart(a algorithm.Algorithm, state string) Part {
 	p := Part{Algorithm: a, State: state}
 	p.Words, _ = a.(algorithm.Worder)
 	p.Delays, p.Leases, p.Endless = algorithm.Delays(a), algorithm.Leases(a), a.Endless()
+	p.Bookable, p.Alone = algorithm.Bookable(a), a.Solitary()
 	return p
 }
 
@@ -73,19 +76,13 @@ func (c *Compiled) Delays() bool {
 	return slices.ContainsFunc(c.Parts, func(p Part) bool { return p.Delays })
 }
 
-// Leases reports whether identities hold the rule's units.
-func (c *Compiled) Leases() bool {
-	return slices.ContainsFunc(c.Parts, func(p Part) bool { return p.Leases })
-}
-
 // Bookable reports whether all limits can be reserved ahead.
 func (c *Compiled) Bookable() bool {
-	return !slices.ContainsFunc(c.Parts, func(p Part) bool { return !algorithm.Bookable(p.Algorithm) })
+	return !slices.ContainsFunc(c.Parts, func(p Part) bool { return !p.Bookable })
 }
 
-// Alone reports whether no other request can be combined with one under the rule, because the rule delays or writes
-// what it refuses.
-func (c *Compiled) Alone() bool { return c.Parts[0].Algorithm.Solitary() }
+// Alone reports whether no other request can be combined with one under the rule.
+func (c *Compiled) Alone() bool { return c.Parts[0].Alone }
 
 // Of returns the compiled form of a *weir.Rule. Package weir sets it, so that no exported signature of weir names a
 // type of this package.

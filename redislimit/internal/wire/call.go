@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"math"
 	"strconv"
 
 	"github.com/weirflow/weir/redislimit/internal/stored"
@@ -206,6 +207,30 @@ func (b *Batch) repeat(key int) {
 	r.count++
 	binary.LittleEndian.PutUint16(b.Args[r.at:], uint16(r.count))
 	b.Args[r.at+2] = byte(r.step)
+}
+
+// wakes names the slots that a decision may free before it: the script publishes their keys, so that processes whose callers
+// wait for them ask again. It reports whether there are some.
+func (b *Batch) wakes(d *Decision) bool {
+	var freed []int
+	for i := range d.Parts {
+		p := &d.Parts[i]
+		if p.Limit.Kind == stored.KindSlots && (d.Op == OpReset || d.Op == OpUndo || d.Op == OpRecord && p.Cost < 0) && len(freed) < math.MaxUint16 {
+			freed = append(freed, b.key(p))
+		}
+	}
+	if len(freed) == 0 {
+		return false
+	}
+	b.Args[withWakes] = 1
+	if b.Shards {
+		b.Args[withWakes] = 2
+	}
+	b.word("wakes", len(freed))
+	for _, key := range freed {
+		b.Args = binary.LittleEndian.AppendUint16(b.Args, uint16(key))
+	}
+	return true
 }
 
 // key returns the number of the part's key in KEYS.

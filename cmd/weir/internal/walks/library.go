@@ -50,7 +50,7 @@ func redisWalks(_ context.Context, redis *server) ([]walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	vendor, err := weir.ParseRule("vendor=token bucket 25/s burst 1") // a caller waits for the one before it, though it comes when that has settled
+	vendor, err := weir.ParseRule("vendor=token bucket 12/s burst 1") // a caller waits for the one before it, though it comes when that has settled
 	if err != nil {
 		return nil, err
 	}

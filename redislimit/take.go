@@ -13,6 +13,15 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
+// Take admits the cost of all requests now, or of none.
+func (e *Engine) Take(ctx context.Context, requests ...weir.Request) (d weir.Decision, err error) {
+	if s := e.single(ctx, requests); s != nil {
+		err = e.takeSingle(ctx, s, requests, &d)
+		return d, err
+	}
+	return e.plain(ctx, wire.OpTake, requests)
+}
+
 // Most calls take one request under one limit. While many callers wait, their memory leaves the processor's caches, so
 // such a take has a submission of its own kind, of which it writes and reads little.
 
