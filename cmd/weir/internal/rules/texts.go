@@ -26,7 +26,7 @@ func Refused(command string, err error) error {
 
 // RefusedForeign returns an error of files of envoyproxy/ratelimit as one of the command.
 func RefusedForeign(command string, err error) error {
-	return refused(command, err, "docs/reference/envoyproxy.md lists the keys of these files, and what differs")
+	return refused(command, err, "docs/howto/envoy.md#keys-of-a-file lists the keys of these files, and what differs")
 }
 
 // refused adds a hint to problems of files. A single file that cannot be read needs no list.

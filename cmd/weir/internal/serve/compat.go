@@ -52,7 +52,7 @@ func (o *compatOptions) apply(cmd *cobra.Command) error {
 	}
 	read, err := envoyproxy.Read(os.Getenv)
 	if err != nil {
-		return cli.Misuse(fmt.Errorf("--compat envoyproxy: %w", err), "docs/reference/envoyproxy.md lists the environment variables")
+		return cli.Misuse(fmt.Errorf("--compat envoyproxy: %w", err), "docs/howto/envoy.md#environment lists the environment variables")
 	}
 	o.settings, o.unused = read.Settings, read.Unused
 	for name, password := range read.Passwords {
@@ -63,7 +63,7 @@ func (o *compatOptions) apply(cmd *cobra.Command) error {
 			continue
 		}
 		if err := cmd.Flags().Set(name, value); err != nil {
-			return cli.Misuse(fmt.Errorf("--compat envoyproxy: --%s: %w", name, err), "docs/reference/envoyproxy.md lists the environment variables")
+			return cli.Misuse(fmt.Errorf("--compat envoyproxy: --%s: %w", name, err), "docs/howto/envoy.md#environment lists the environment variables")
 		}
 	}
 	if !cmd.Flags().Changed("config") {

@@ -44,7 +44,7 @@ With --dynamic, a request may bring the limit of its rule: {"rule":"tenant",
 
 With --grpc, serve answers Envoy's rate limit service by the rules of --config, and
 the same calls in JSON on /json. With --compat envoyproxy, it reads the files and
-the environment of envoyproxy/ratelimit: docs/reference/envoyproxy.md.
+the environment of envoyproxy/ratelimit: docs/howto/envoy.md.
 
 With --record, serve writes each take and check to a file that weir replay reads.
 
