@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,7 +98,23 @@ func runConfig(paths []string, plot *cli.Plot, out io.Writer) error {
 		}
 		err = run(texts[i:i+1], plot, out)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	config, err := rules.LoadFor("check", paths...)
+	if err != nil {
+		return err
+	}
+	for _, r := range config.Rules {
+		most := "10 times the capacity"
+		if r.Most > 0 {
+			most = strconv.FormatInt(r.Most, 10)
+		}
+		if r.After {
+			fmt.Fprint(out, cli.ScreenOf(out).Wrap(fmt.Sprintf("\nrule %s\n  charged after the work: a cost that does not fit leaves a debt, and one cost counts at most %s\n", r.Name, most), 2))
+		}
+	}
+	return nil
 }
 
 // explain returns the explanation of each limit, and of their combination.

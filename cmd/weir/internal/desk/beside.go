@@ -21,6 +21,7 @@ type beside struct {
 
 // tried is one request of a shadow or candidate.
 type tried struct {
+	op      weir.Op // that of the decision in force: take, or record what was told
 	request weir.Request
 	inForce weir.Decision
 }
@@ -31,7 +32,7 @@ const mostTried = 4096
 var errTooMany = errors.New("too many shadows and candidates are being decided")
 
 // add leaves out rules for which the caller may not ask.
-func (b *beside) add(who *door.Identity, requests []weir.Request, inForce weir.Decision) {
+func (b *beside) add(who *door.Identity, op weir.Op, requests []weir.Request, inForce weir.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, q := range requests {
@@ -40,7 +41,7 @@ func (b *beside) add(who *door.Identity, requests []weir.Request, inForce weir.D
 		case len(b.tried) == mostTried:
 			b.desk.compared(q, inForce, weir.Result{Err: errTooMany})
 		default:
-			b.tried = append(b.tried, tried{q, inForce})
+			b.tried = append(b.tried, tried{op, q, inForce})
 		}
 	}
 	if !b.busy && len(b.tried) > 0 {
@@ -61,12 +62,15 @@ func (b *beside) decide() {
 		}
 		calls, results := make([]weir.Call, len(now)), make([]weir.Result, len(now))
 		for i := range now {
-			calls[i] = weir.Call{Op: weir.OpTake, Requests: []weir.Request{now[i].request}}
+			calls[i] = weir.Call{Op: now[i].op, Requests: []weir.Request{now[i].request}}
 		}
 		err := b.desk.Each(context.Background(), calls, results) // a failing engine is noticed by the decisions in force
 		for i, r := range results {
 			if err != nil {
 				r.Err = err
+			}
+			if now[i].op == weir.OpRecord { // which refuses nothing
+				r.Decision.Allowed = true
 			}
 			b.desk.compared(now[i].request, now[i].inForce, r)
 		}

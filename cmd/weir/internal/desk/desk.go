@@ -4,6 +4,7 @@
 // match attributes ([InForce.Config]), and asks [May]. Then it asks the [Desk] and encodes the answer:
 //
 //   - Do makes one call of the engine, and Each several. Took notes what came of those that take, and tries shadows and candidates.
+//   - Told counts what work has cost that was done, whatever is left (told.go).
 //   - Judged notes what rules decided without the engine.
 //   - Wait and Reserve have patience (wait.go), and Settle and Renew end a reservation or give it its life again (token.go).
 //   - Failed logs an error of the engine.
@@ -41,6 +42,8 @@ type Options struct {
 	Judged func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
 	// Compared, if not nil, learns of each decision of a shadow or candidate, with that in force. The name is that of its limit.
 	Compared func(name string, inForce, beside weir.Decision, err error)
+	// Told, if not nil, learns what became of the units of each cost that was told after the work.
+	Told func(rule string, units int64, what Told)
 	// Secret returns what seals the tokens of reservations: the same in all daemons that honour them. Default: a random one.
 	Secret func(context.Context) ([]byte, error)
 	// Wait bounds waiting callers.
@@ -54,7 +57,9 @@ type Desk struct {
 	force     atomic.Pointer[InForce]
 	beside    beside
 	overrider overrider // of the engine, or nil
+	local     bool      // the engine is in memory
 	failures  RareLog
+	capped    RareLog
 
 	queue   waits
 	waiting waiting
@@ -73,6 +78,7 @@ func New(o Options) *Desk {
 	d.queue = newWaits(o.Engine, o.Wait, d.resolve)
 	d.beside.desk = d
 	d.overrider, _ = weir.Find[overrider](d.engine)
+	_, d.local = weir.Find[*weir.Memory](d.engine)
 	d.Use(o.Rules, o.Config)
 	return d
 }
@@ -136,7 +142,7 @@ func (d *Desk) Took(who *door.Identity, requests, beside []weir.Request, inForce
 		beside = d.force.Load().candidatesOf(requests)
 	}
 	if len(beside) > 0 {
-		d.beside.add(who, beside, inForce)
+		d.beside.add(who, weir.OpTake, beside, inForce)
 	}
 }
 

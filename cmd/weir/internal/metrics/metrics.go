@@ -35,6 +35,7 @@ type Metrics struct {
 	registry    *prometheus.Registry
 	decisions   *promlimit.Metrics
 	differences *prometheus.CounterVec
+	told        *prometheus.CounterVec
 	calls       *prometheus.CounterVec
 	callTimes   prometheus.Histogram
 	reloads     *prometheus.CounterVec
@@ -48,6 +49,7 @@ type Metrics struct {
 func New(engine string, log *slog.Logger) *Metrics {
 	m := &Metrics{Top: top.New(), registry: prometheus.NewRegistry(), decisions: promlimit.New(), http: newRequests(), refusals: newRefusals(log)}
 	m.differences = counters("weir_beside_decisions_total", "Decisions of shadows and candidates beside those in force, by difference: same, stricter, looser, or error, also if too many were to be decided.", "rule", "as", "difference")
+	m.told = counters("weir_told_units_total", "Units of costs that were told after the work, by outcome: counted, capped by the bound of one cost, or lost.", "rule", "outcome")
 	m.calls = counters("weir_engine_calls_total", "Calls of a shared engine, by outcome: ok, or the failure.", "outcome")
 	m.calls.WithLabelValues(outcomeOK) // also of a daemon that has made none
 	m.callTimes = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_engine_call_duration_seconds", Help: "Duration of the calls of a shared engine.",
@@ -58,7 +60,7 @@ func New(engine string, log *slog.Logger) *Metrics {
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_build_info", Help: "1, with the version of the program and the kind of its engine.", ConstLabels: buildLabels(engine)})
 	build.Set(1)
-	m.registry.MustRegister(build, m.decisions, m.differences, m.calls, m.callTimes, m.reloads, m.http.counts, m.http.durations,
+	m.registry.MustRegister(build, m.decisions, m.differences, m.told, m.calls, m.callTimes, m.reloads, m.http.counts, m.http.durations,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -139,6 +141,11 @@ func (m *Metrics) Compared(name string, inForce, beside weir.Decision, err error
 	m.differences.WithLabelValues(rule, as, difference).Inc()
 }
 
+// Told counts the units of a cost that was told after the work.
+func (m *Metrics) Told(rule string, units int64, what desk.Told) {
+	m.told.WithLabelValues(rule, string(what)).Add(float64(units))
+}
+
 const outcomeOK = "ok"
 
 // EngineCall counts a call of a shared engine, as redislimit.Options has it.
@@ -173,6 +180,7 @@ func (m *Metrics) Reloaded(before, now *rules.Config, err error) {
 		m.Top.Forget(name)
 		m.refusals.forget(name)
 		m.differences.DeletePartialMatch(prometheus.Labels{"rule": name})
+		m.told.DeletePartialMatch(prometheus.Labels{"rule": name})
 	}
 	m.gone = namesOf(before)
 	m.reloads.WithLabelValues(reloadOK).Inc()

@@ -27,6 +27,7 @@ type call struct {
 	takes    []weir.Request // of all descriptors that take, for one decision
 	others   []weir.Request // of those that ask or give back
 	beside   []weir.Request // of shadows and candidates
+	told     toldCosts
 	asked    []weir.Call
 	results  []weir.Result
 	probe    [1]weir.Request
@@ -35,15 +36,17 @@ type call struct {
 
 // part is one descriptor of a call.
 type part struct {
-	op       op
-	requests []weir.Request // empty if the engine is not asked
-	own      *shown         // of a limit in the call
-	decision weir.Decision  // its own figures
-	refused  bool
-	answered bool         // before the rest of the call was asked
-	rule     *rules.Rule  // that refuses or exempts it without the engine
-	reason   rules.Reason // why the engine is not asked
-	counted  counted      // of a descriptor that envoyproxy/ratelimit would count
+	op            op
+	requests      []weir.Request  // empty if the engine is not asked
+	told          []weir.Request  // costs that are counted whatever is left
+	toldDecisions []weir.Decision // on each of these
+	own           *shown          // of a limit in the call
+	decision      weir.Decision   // its own figures
+	refused       bool
+	answered      bool         // before the rest of the call was asked
+	rule          *rules.Rule  // that refuses or exempts it without the engine
+	reason        rules.Reason // why the engine is not asked
+	counted       counted      // of a descriptor that envoyproxy/ratelimit would count
 }
 
 // op is what a descriptor asks for.
@@ -69,6 +72,7 @@ func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *s
 	if err := c.allowed(who); err != nil {
 		return nil, err
 	}
+	c.countTold(ctx, who, s.Desk)
 	if err := c.decide(ctx, s.Desk); err != nil {
 		return nil, s.fail(err)
 	}
@@ -77,6 +81,7 @@ func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *s
 	if c.in.compat != nil {
 		return c.answerCompat(s), nil
 	}
+	c.showTold()
 	for i := range c.parts {
 		c.parts[i].requests = s.Desk.Overridden(c.parts[i].requests)
 	}
@@ -141,8 +146,10 @@ func (c *call) free() {
 	clear(c.takes)
 	clear(c.others)
 	clear(c.beside)
+	clear(c.told.costs)
+	clear(c.told.beside)
 	clear(c.asked)
-	*c = call{outcome: c.outcome, parts: c.parts[:0], takes: c.takes[:0], others: c.others[:0], beside: c.beside[:0], asked: c.asked[:0], results: c.results[:0]}
+	*c = call{outcome: c.outcome, parts: c.parts[:0], takes: c.takes[:0], others: c.others[:0], beside: c.beside[:0], told: toldCosts{c.told.costs[:0], c.told.beside[:0]}, asked: c.asked[:0], results: c.results[:0]}
 	calls.Put(c)
 }
 
@@ -171,7 +178,7 @@ func (c *call) add(s *Server, d *envoy.RateLimitDescriptor) error {
 	} else {
 		c.source.entries = d.Entries
 		c.in.config.Decide(&c.source, hits, &c.outcome)
-		c.match(&p, requests)
+		c.match(&p, hits, requests)
 	}
 	p.requests = (*requests)[from:len(*requests):len(*requests)]
 	c.parts = append(c.parts, p)
@@ -179,13 +186,13 @@ func (c *call) add(s *Server, d *envoy.RateLimitDescriptor) error {
 }
 
 // match takes over what the rules make of a descriptor.
-func (c *call) match(p *part, requests *[]weir.Request) {
+func (c *call) match(p *part, hits int64, requests *[]weir.Request) {
 	o := &c.outcome
 	if o.Verdict == rules.Ask {
-		*requests = append(*requests, o.Requests...)
+		c.told.matched(p, hits, o.Requests, requests)
 	}
 	if p.op == take {
-		c.beside = append(c.beside, o.Beside...)
+		c.beside = c.told.besides(hits, o.Beside, c.beside)
 	}
 	p.refused, p.rule, p.reason = o.Verdict == rules.Refuse && p.op != giveBack, o.Rule, o.Reason
 	if p.refused {

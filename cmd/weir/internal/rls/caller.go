@@ -68,7 +68,7 @@ func (c *call) allowed(who *door.Identity) error {
 		if p.op == giveBack {
 			scope = door.Refund
 		}
-		for _, q := range p.requests {
+		for _, q := range append(p.requests, p.told...) {
 			if p.own == nil && !who.May(scope, q.Rule.Name()) || p.own != nil && scope == door.Refund && !who.May(scope, "") {
 				return denied(who, scope, q.Rule.Name())
 			}

@@ -65,6 +65,7 @@ func Parse(o Options, files ...File) (*Config, error) {
 		return nil, problems
 	}
 	l.config.declared = l.declared
+	l.config.most = mostTold(l.config.Rules)
 	l.config.index = newIndex(l.config.Rules, len(l.config.mentions))
 	l.warn()
 	return l.config, nil
@@ -243,7 +244,7 @@ func (d *draft) makeLimits() {
 	name := d.stateName()
 	switch {
 	case d.limitNode.Node != nil:
-		d.Limit = d.loader.limit(d.limitNode, name)
+		d.Limit = d.limit(d.limitNode, name)
 	case d.Deny && d.Shadow && d.Name != "":
 		d.Limit, _ = weir.NewRule(name, weir.DenyAll{})
 	}
@@ -254,7 +255,7 @@ func (d *draft) makeLimits() {
 	}
 	d.keys = d.limitsOf(d.keyNode, name, keyed)
 	if d.candidateNode.Node != nil {
-		d.Candidate = d.loader.limit(d.candidateNode, d.Name+candidateSuffix)
+		d.Candidate = d.limit(d.candidateNode, d.Name+candidateSuffix)
 	}
 	if n, given := d.given["plans"]; given && d.planNode.Node == nil {
 		n.fail("has no limits")
@@ -280,7 +281,7 @@ func (d *draft) limitsOf(n node, rule string, slot int) map[string]*weir.Rule {
 	}
 	limits := make(map[string]*weir.Rule, len(members))
 	for _, m := range members {
-		if limit := d.loader.limit(m.node, rule); limit != nil {
+		if limit := d.limit(m.node, rule); limit != nil {
 			limits[m.name] = limit
 		}
 		if slot < 0 || !isPlain(m.name) {

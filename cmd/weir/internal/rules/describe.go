@@ -38,6 +38,7 @@ func (c *Config) Describe(r *Rule) (fields []Field) {
 	add("plans", "by "+strings.Join(c.attributeNames([]int{r.planBy}), "")+": "+limitTexts(r.plans), len(r.plans) > 0)
 	add("keys", limitTexts(r.keys), len(r.keys) > 0)
 	add("cost", c.costText(r), r.cost != 1 || r.costFrom >= 0)
+	add("charge", r.chargeText(), r.After)
 	add("on_failure", r.OnFailure.String(), r.HasPolicy)
 	add("candidate", limitText(r.Candidate), r.Candidate != nil)
 	add("message", r.Message, r.Message != "")

@@ -24,16 +24,17 @@ func page(t *testing.T) string {
 	return string(content)
 }
 
-// The examples of the document are a file, a complete file, one with ports, and tests of the second.
+// The examples of the document are a file, a complete file, one with ports, one with costs known afterwards, and tests of the second.
 func TestTheExamplesOfTheDocumentWork(t *testing.T) {
 	text, folder := page(t), t.TempDir()
 	blocks := yamlBlock.FindAllStringSubmatch(text, -1)
-	if len(blocks) != 4 {
-		t.Fatalf("%d examples, want 4", len(blocks))
+	if len(blocks) != 5 {
+		t.Fatalf("%d examples, want 5", len(blocks))
 	}
 	parsed(t, blocks[0][1])
 	parsed(t, blocks[2][1])
-	for name, content := range map[string]string{"weir.yaml": blocks[1][1], "weir.test.yaml": blocks[3][1]} {
+	parsed(t, blocks[3][1])
+	for name, content := range map[string]string{"weir.yaml": blocks[1][1], "weir.test.yaml": blocks[4][1]} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,7 @@ func TestTheExamplesOfTheDocumentWork(t *testing.T) {
 
 func TestTheDocumentNamesEveryField(t *testing.T) {
 	text := page(t)
-	for _, names := range [][]string{fileFields.names(), listenFields.names(), tlsFields.names(), ruleFields.names(), planFields.names(), costFields.names(), stepFields.names()} {
+	for _, names := range [][]string{fileFields.names(), listenFields.names(), tlsFields.names(), ruleFields.names(), planFields.names(), costFields.names(), chargeFields.names(), stepFields.names()} {
 		for _, name := range names {
 			if !strings.Contains(text, "`"+name+"`") {
 				t.Errorf("docs/reference/rules.md does not name the field `%s`", name)

@@ -54,6 +54,7 @@ var (
 	ruleFields   fields[draft]
 	planFields   fields[draft]
 	costFields   fields[draft]
+	chargeFields fields[draft]
 )
 
 func init() {
@@ -116,6 +117,7 @@ func init() {
 		{"plans", "Limits by the value of an attribute.", object(&planFields, "by", "limits"), func(n node, d *draft) { d.readPlans(n) }},
 		{"keys", "Limits of single keys.", mapOf(listOf(texts)), func(n node, d *draft) { d.keyNode = n }},
 		{"cost", "The units of a request.", either(wholes(0, weir.MaxCount), object(&costFields, "from")), func(n node, d *draft) { d.readCost(n) }},
+		{"charge", "When the cost of a request is known: before the work, or after it.", either(words("before", "after"), object(&chargeFields, "when")), func(n node, d *draft) { d.readCharge(n) }},
 		{"on_failure", "The answer while the engine fails.", words("deny", "allow", "local"), func(n node, d *draft) {
 			d.HasPolicy = d.OnFailure.UnmarshalText([]byte(n.oneOf("deny", "allow", "local"))) == nil
 		}},
@@ -126,6 +128,10 @@ func init() {
 	planFields = fields[draft]{
 		{"by", "The attribute that names the plan.", texts, func(n node, d *draft) { d.planBy, _ = d.loader.slot(n) }},
 		{"limits", "The limits, by the value of the attribute.", mapOf(listOf(texts)), func(n node, d *draft) { d.planNode = n }},
+	}
+	chargeFields = fields[draft]{
+		{"when", "Before the work, or after it.", words("before", "after"), func(n node, d *draft) { d.After = n.oneOf("before", "after") == "after" }},
+		{"most", "The most units that one cost told after the work counts.", wholes(1, weir.MaxCount), func(n node, d *draft) { d.Most = n.whole(1, weir.MaxCount) }},
 	}
 	costFields = fields[draft]{
 		{"from", "The attribute that holds the cost.", texts, func(n node, d *draft) { d.readCostFrom(n) }},

@@ -27,7 +27,7 @@ func (d *draft) checkKind() {
 	if _, given := d.given["match"]; !given {
 		d.given[kinds[0]].fail("has no match, so it never decides; for every request write match: any")
 	}
-	for _, name := range []string{"key", "hashed", "missing", "budget", "plans", "keys", "cost", "candidate", "on_failure"} {
+	for _, name := range []string{"key", "hashed", "missing", "budget", "plans", "keys", "cost", "charge", "candidate", "on_failure"} {
 		if n, given := d.given[name]; given {
 			n.fail("belongs to a limit, and the rule has %s", kinds[0])
 		}

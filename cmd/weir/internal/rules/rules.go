@@ -29,8 +29,9 @@ type Config struct {
 	Foreign  any      // what the parser of another format keeps; see New
 	Warnings Problems // what the rules say that has no effect, as far as the files show
 	names    map[string]*Rule
-	declared []string    // the names of further attributes
-	mentions []attribute // the attributes that rules mention, by slot
+	most     map[*weir.Rule]int64 // the bounds of told costs that rules name
+	declared []string             // the names of further attributes
+	mentions []attribute          // the attributes that rules mention, by slot
 	index    index
 }
 
@@ -63,6 +64,8 @@ type Rule struct {
 	Shadow    bool         // decides and counts, and never refuses
 	Limit     *weir.Rule   // nil for Deny and Unlimited, except in a shadow
 	Candidate *weir.Rule   // nil without one
+	After     bool         // costs are told after the work
+	Most      int64        // units that one told cost counts; 0 for a bound by the capacity
 	Budget    string       // the rule in whose states it counts, or "" for its own
 
 	order    int // among all rules
@@ -148,3 +151,6 @@ func (c *Config) Named() (named []*weir.Rule) {
 	}
 	return named
 }
+
+// MostTold returns the units that one cost told after the work counts under a limit, or 0 if its rule names no bound.
+func (c *Config) MostTold(limit *weir.Rule) int64 { return c.most[limit] }

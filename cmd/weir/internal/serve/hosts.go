@@ -95,7 +95,11 @@ func announce(out io.Writer, log *slog.Logger, address net.Addr, ports *portOpti
 		text += p.name + " on " + cli.Printable(place(p.on.Addr())) + "\n"
 	}
 	for _, r := range rules {
-		text += "rule " + cli.Printable(r.String()) + "\n"
+		text += "rule " + cli.Printable(r.String())
+		if r.ChargesAfter() {
+			text += ", charged after the work"
+		}
+		text += "\n"
 	}
 	text += "try: " + cli.Printable(curl) + exampleBody(rules) + " " + base + "/v1/take\n"
 	written := make(chan error, 1)

@@ -237,7 +237,7 @@ type started struct {
 func (o *options) desk(d *started) *desk.Desk {
 	return desk.New(desk.Options{
 		Engine: d.engine.Engine, Rules: d.used.named, Config: d.used.config(), Log: d.log, Fails: d.engine.health.fails, Patience: d.engine.patience,
-		Recorded: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Secret: d.changed.Secret, Wait: o.wait.within(d.most),
+		Recorded: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Told: d.seen.Told, Secret: d.changed.Secret, Wait: o.wait.within(d.most),
 	})
 }
 

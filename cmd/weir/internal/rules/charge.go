@@ -1,0 +1,57 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/weirflow/weir"
+)
+
+// readCharge reads when the cost of a request is known.
+func (d *draft) readCharge(n node) {
+	if _, plain := n.scalar(); plain {
+		d.After = n.oneOf("before", "after") == "after"
+		return
+	}
+	given := chargeFields.read(n, "a charge", d)
+	most, bounds := given["most"]
+	switch {
+	case given["when"].Node == nil && len(given) > 0:
+		n.fail("has no when, want when: after")
+	case bounds && !d.After:
+		most.fail("bounds a cost told after the work, and this charge is before it")
+	}
+}
+
+// limit reads a limit, or a list of limits, for what the rule charges.
+func (d *draft) limit(n node, name string) *weir.Rule {
+	made := d.loader.limit(n, name)
+	if made == nil || !d.After {
+		return made
+	}
+	after, err := made.ChargeAfter()
+	if err != nil {
+		d.given["charge"].fail("is after the work, and %s holds slots during it; give the slots a rule of their own", limitText(made))
+	}
+	return after
+}
+
+// mostTold returns the bounds of told costs that rules name, by their limits.
+func mostTold(rules []*Rule) map[*weir.Rule]int64 {
+	most := map[*weir.Rule]int64{}
+	for _, r := range rules {
+		if r.Most == 0 {
+			continue
+		}
+		for _, limit := range append(r.limits(), r.Candidate) {
+			most[limit] = r.Most
+		}
+	}
+	return most
+}
+
+func (r *Rule) chargeText() string {
+	if r.Most == 0 {
+		return "after"
+	}
+	return fmt.Sprintf("after, most %d", r.Most)
+}
