@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 func TestCycleTextKeepsItsBeginning(t *testing.T) {
@@ -94,7 +95,7 @@ func TestACycleFromFirstUseBeginsWithTheFirstAdmittedCost(t *testing.T) {
 }
 
 func TestACycleFromFirstUseAnswersLikeACycleWithThatOrigin(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range randtest.Seeds(t, 20, 20) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		start := time.Unix(random.Int64N(2e9)-1e9, random.Int64N(1e9))
 		rate := weir.Per(1+random.Int64N(5), time.Duration(1+random.Int64N(int64(time.Minute))))

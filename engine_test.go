@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // The claims of docs/from/x-time-rate.md about that library, one each.
@@ -260,12 +261,8 @@ func anyBuckets(r *rand.Rand) (limits []weir.Limit, bare []algorithm.Algorithm) 
 
 // Words and cells of buckets whose limits change answer like the bare states.
 func TestChangedLimitsDecideLikeTheFunctions(t *testing.T) {
-	seeds := uint64(400)
-	if testing.Short() {
-		seeds = 100
-	}
 	for name, limiter := range changedBy {
-		for seed := range seeds {
+		for seed := range randtest.Seeds(t, 400, 100) {
 			r := rand.New(rand.NewPCG(seed, 11))
 			limits, bare := anyBuckets(r)
 			now := int64(1_700_000_000_123_456_789)
@@ -764,7 +761,7 @@ func TestAClockThatPanicsLeavesNothingLocked(t *testing.T) {
 // Waiting callers are released in time, or leave in time, whatever the clock did meanwhile, and give back what they
 // took.
 func TestAClockThatPanicsLeavesNothingUnplanned(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range randtest.Seeds(t, 50, 50) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			var clock flaky

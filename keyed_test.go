@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 func mustKeyed[K comparable](t testing.TB, limit weir.Limit, options ...weir.Options) *weir.Keyed[K] {
@@ -491,12 +492,8 @@ func (m *model) of(at time.Time, key int) *weir.Limiter {
 // Below MaxKeys no eviction changes an answer, however long keys are idle and however many others come.
 func TestKeysOfRestlessLimitsAnswerAsLimitersOfTheirOwn(t *testing.T) {
 	limits := append([]weir.Limit{weir.Bursty{Rate: weir.PerSecond(5)}}, restlessLimits...) // and one that stores nothing
-	seeds := uint64(4)
-	if testing.Short() {
-		seeds = 1
-	}
 	for _, limit := range limits {
-		for seed := range seeds {
+		for seed := range randtest.Seeds(t, 4, 1) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			k, m := mustKeyed[int](t, limit), &model{t, limit, map[int]*weir.Limiter{}}
 			at, refused := time.Unix(1_700_000_000, 0), 0

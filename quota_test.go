@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // instant reads RFC 3339.
@@ -97,7 +98,7 @@ func TestAQuotaKeepsItsCountInAnotherZone(t *testing.T) {
 
 // Two zones take turns on one key at random. Between two boundaries of either, at most the count is admitted.
 func TestTwoZonesOnAKeyNeverAdmitMoreThanTheCount(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range randtest.Seeds(t, 40, 40) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		now := instant(t, "2026-03-20T00:00:00Z").UnixNano()
 		m := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now }})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // savedLimits are of every kind whose states are saved. The extremes are the bounds of weir.
@@ -107,7 +108,7 @@ func functionsOf(t *testing.T, text string) enginekit.Functions {
 func TestEveryStateIsReadFromItsNumbers(t *testing.T) {
 	for _, text := range savedLimits {
 		f := functionsOf(t, text)
-		for seed := range uint64(2000) {
+		for seed := range randtest.Seeds(t, 2000, 2000) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			s := f.Fresh()
 			for range r.IntN(8) {
@@ -127,7 +128,7 @@ func TestEveryStateIsReadFromItsNumbers(t *testing.T) {
 func TestNumbersThatAreReadAreThoseOfAState(t *testing.T) {
 	for _, text := range savedLimits {
 		f := functionsOf(t, text)
-		for seed := range uint64(5000) {
+		for seed := range randtest.Seeds(t, 5000, 5000) {
 			r := rand.New(rand.NewPCG(seed, 2))
 			checkNumbers(t, text, f, randomNumbers(r, f), near(r, extremes))
 		}

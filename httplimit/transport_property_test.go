@@ -16,6 +16,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/internal/layertest"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // server answers requests in memory, with a delay on the way in each direction.
@@ -130,7 +131,7 @@ func TestNoRequestAfterAnAnnouncingAnswerIsRefused(t *testing.T) {
 				continue // it weighs its previous window, so a unit comes back in up to two
 			}
 			for _, workers := range []int{1, 9, 120} {
-				for seed := range uint64(2) {
+				for seed := range randtest.Seeds(t, 2, 2) {
 					t.Run(fmt.Sprintf("%s/%s/%d workers/seed %d", name, limit, workers, seed), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) { obeys(t, name, headers, limit, workers, seed) })
 					})

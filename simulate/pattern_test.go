@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 func instants(t *testing.T, text string, length time.Duration, seed uint64) []time.Duration {
@@ -74,7 +75,7 @@ func TestARampSendsTheIntegralOfItsRate(t *testing.T) {
 // The count of a Poisson process and the spread of its gaps are within five standard deviations of their mean.
 func TestPoissonTrafficHasIndependentGaps(t *testing.T) {
 	const mean = 50_000.0
-	for seed := range uint64(5) {
+	for seed := range randtest.Seeds(t, 5, 5) {
 		all := instants(t, "poisson 50/s", 1000*time.Second, seed)
 		if n := float64(len(all)); math.Abs(n-mean) > 5*math.Sqrt(mean) {
 			t.Errorf("seed %d: %v requests, want %v within %.0f", seed, n, mean, 5*math.Sqrt(mean))

@@ -4,12 +4,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // Take and Allow decide on lists in one pass, with the answers of Wait and Room, and leave the state that Take leaves.
 func TestADecisionOnAListIsWaitTakeAndRoom(t *testing.T) {
 	admitted, refused := 0, 0
-	for seed := range uint64(400) {
+	for seed := range randtest.Seeds(t, 400, 400) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		period, capacity := 1+r.Int64N(1<<r.IntN(40)), 1+r.Int64N(8)
 		limits := listLimits(r, capacity, period)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 const testRate = 5 // the number of the rate under test
@@ -94,7 +96,7 @@ func checkPairs(t *testing.T, seed uint64, ops int) (decided int) {
 
 func TestPairsDecideLikeStates(t *testing.T) {
 	decided := 0
-	for seed := range uint64(20) {
+	for seed := range randtest.Seeds(t, 20, 20) {
 		decided += checkPairs(t, seed, 200)
 	}
 	if decided < 10_000 {

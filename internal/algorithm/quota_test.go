@@ -9,6 +9,7 @@ import (
 	_ "time/tzdata"
 
 	"github.com/weirflow/weir/internal/calendar"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 func zoneNamed(name string) *time.Location {
@@ -88,7 +89,7 @@ func (m *quotaModel) back(q *Quota, t, taken, n int64) {
 
 // Any mixture of zones, first days and counts on one state answers as defined, in nanoseconds and in microseconds.
 func TestQuotasOfManyZonesOnOneStateAnswerAsDefined(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range randtest.Seeds(t, 60, 60) {
 		random := rand.New(rand.NewPCG(seed, 42))
 		unit := calendar.Unit(1 + random.IntN(5))
 		second := []int64{1e9, 1e6}[seed%2]
@@ -145,7 +146,7 @@ func TestQuotasOfManyZonesOnOneStateAnswerAsDefined(t *testing.T) {
 
 // A state may be evicted as soon as it is idle: no limit of the unit then tells it from a fresh one.
 func TestAnIdleQuotaCountsInNoZone(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range randtest.Seeds(t, 300, 300) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		unit := calendar.Unit(1 + random.IntN(5))
 		all := quotas(random, unit, nanoSecond)

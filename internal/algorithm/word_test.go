@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir/internal/calendar"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // worder is a limit and the longest time between two calls to it.
@@ -56,7 +57,7 @@ func (a worder) cost(random *rand.Rand) int64 {
 func TestWordsDecideLikeStates(t *testing.T) {
 	for _, a := range worders() {
 		name, packed, denied := fmt.Sprintf("%T of %d", a.Worder, a.Capacity()), 0, 0
-		for seed := range uint64(20) {
+		for seed := range randtest.Seeds(t, 20, 20) {
 			random := rand.New(rand.NewPCG(seed, 9))
 			base := a.AlignWords(1_700_000_000_123_456_789)
 			now, word, s := base+1, uint64(0), a.Fresh()

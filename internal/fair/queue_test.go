@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // waiter is a waiter of the tests.
@@ -108,7 +110,7 @@ func (o *slowOrder) remove(w *waiter) {
 }
 
 func TestWaitersOfFlowsGoInTheOrderOfTheSlowModel(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range randtest.Seeds(t, 60, 60) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		o, slow := new(line), &slowOrder{flows: map[string]*slowFlow{}, virtual: new(big.Rat)}
 		flows, largest := 1+r.IntN(6), []int64{1, 9, 1 << 20, fairUnits}[r.IntN(4)]
@@ -178,7 +180,7 @@ func unitsAhead(o *line, w *waiter) (units int64) {
 // TestBusyFlowsKeepTheBoundOfFairQueueing checks every interval in which two flows are busy: the units served, divided
 // by the weights, differ by at most the largest cost of each, divided by its weight.
 func TestBusyFlowsKeepTheBoundOfFairQueueing(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range randtest.Seeds(t, 50, 50) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		weights, largest := [2]int64{1 + r.Int64N(20), 1 + r.Int64N(20)}, [2]int64{1 + r.Int64N(50), 1 + r.Int64N(50)}
 		o := new(line)

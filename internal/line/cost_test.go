@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // joinFlow adds a caller of a flow with a bound on its wait, so that its turn has to be known.
@@ -25,7 +26,7 @@ func (c *crowd) joinFlow(n int64, flow Flow, weight int64) {
 // A newcomer of a flow is never refused because of a turn that would come in time. Under costs of 1 its turn is known.
 func TestTheTurnOfANewcomerIsNotLaterThanItComes(t *testing.T) {
 	known := 0
-	for seed := range uint64(300) {
+	for seed := range randtest.Seeds(t, 300, 300) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 11))
 			c := &crowd{late: newLate(t, algorithm.NewTokenBucket(1+r.Int64N(7), second, 1+r.Int64N(9)))}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // counted returns an algorithm that counts its takes: a plan makes one for each waiter that it considers.
@@ -180,11 +181,7 @@ func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
 		func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewConcurrency(3+r.Int64N(7), second) },
 	}
 	shorter := 0
-	seeds := uint64(300)
-	if testing.Short() {
-		seeds = 50
-	}
-	for seed := range seeds {
+	for seed := range randtest.Seeds(t, 300, 50) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 7))
 			draw := limits[seed%uint64(len(limits))]

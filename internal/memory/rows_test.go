@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/rule"
 )
 
@@ -176,7 +177,7 @@ func reloaded(t *testing.T, e *Engine, now *int64) *Engine {
 }
 
 func TestRulesOfSeveralLimitsDecideLikeTheirStates(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range randtest.Seeds(t, 60, 60) {
 		compareRows(t, seed, 600)
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // TestASingleDecidesLikeItsState takes at random from a Single, and from its state by the functions of 128 bits.
 func TestASingleDecidesLikeItsState(t *testing.T) {
 	decided := 0
-	for seed := range uint64(200) {
+	for seed := range randtest.Seeds(t, 200, 200) {
 		j := newJudge(seed)
 		limit := j.newLimit(j.newKind())
 		single := NewSingle(limit, j.now)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/httplimit/internal/announce"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -29,7 +30,7 @@ func anything(random *rand.Rand) announce.Announcement {
 // Whatever a server says, a request waits for a time or for an answer that is to come, and the state stays small.
 func TestEachWaitEndsWithATimeOrAnAnswer(t *testing.T) {
 	c := &Config{Spread: func(d time.Duration) time.Duration { return d / 2 }}
-	for seed := range uint64(200) {
+	for seed := range randtest.Seeds(t, 200, 200) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		s, now := State{}, start
 		var flying []Ticket

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	envoy "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // node is a descriptor of the model.
@@ -89,7 +91,7 @@ func walk(list []*node, entries []*envoy.RateLimitDescriptor_Entry) (limit int, 
 func TestRandomDescriptorsFindTheLimitsThatFilesDocument(t *testing.T) {
 	values := []string{"", "x", "y", "xy", "xay", "x*", "*", "z", "a", "aa", "a|a", "|", `\`}
 	found := 0
-	for seed := range uint64(300) {
+	for seed := range randtest.Seeds(t, 300, 300) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		var text strings.Builder
 		text.WriteString("domain: d\ndescriptors:\n")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 func parsed(text string) (*Config, error) {
@@ -128,7 +129,7 @@ func drawFields(r *rand.Rand, fields []string) (plain, merged string) {
 }
 
 func TestRandomMergesDecideAsWhatTheyStandFor(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range randtest.Seeds(t, 300, 300) {
 		r := rand.New(rand.NewPCG(seed, 8))
 		plain, merged := "domain: d\ndescriptors:\n", "domain: d\ndescriptors:\n"
 		for i := range 1 + r.IntN(5) {

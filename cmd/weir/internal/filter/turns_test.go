@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // letters returns the first letter as the key of lines like "a1".
@@ -89,7 +90,7 @@ func TestLineLongerThanWhatIsHeldPassesInOnePiece(t *testing.T) {
 // With random lines of random keys, no line is lost, each key keeps its order, and each line passes at the first
 // instant that its limit permits.
 func TestEveryKeyIsInOrderAndOnTimeForRandomInput(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range randtest.Seeds(t, 20, 20) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			var in bytes.Buffer

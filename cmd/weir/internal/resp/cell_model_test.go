@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // redisCell is the arithmetic of redis-cell for one key, but for one thing that the pages name: a negative quantity makes no key
@@ -48,7 +50,7 @@ func seconds(d time.Duration) int64 {
 
 // Quantities include those that give back, look, and never fit.
 func TestRandomCallsAreAnsweredAsByRedisCell(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range randtest.Seeds(t, 40, 40) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 29))
 			c, cell := start(t, nil).dial(t), redisCell{}

@@ -12,6 +12,7 @@ import (
 	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 // modelFile has a rule of each kind.
@@ -201,7 +202,7 @@ func callOfModel(asks []modelAsk) string {
 }
 
 func TestRandomCallsAreDecidedAsEnvoyproxyDocuments(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range randtest.Seeds(t, 200, 200) {
 		r := rand.New(rand.NewPCG(seed, 39))
 		flag := func() bool { return r.IntN(3) == 0 }
 		m := &model{flag(), flag(), r.IntN(2) == 0, map[string]int64{}}
