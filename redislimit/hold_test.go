@@ -1,10 +1,13 @@
 package redislimit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -183,39 +186,58 @@ func TestAPlainTakeOfASlotNeedsALease(t *testing.T) {
 	}
 }
 
-// Many reservations are renewed by a few goroutines.
+// connSender sends one command after the other on a connection. Unlike rueidis it may be used within [synctest.Test].
+type connSender struct {
+	mu   sync.Mutex
+	conn *redistest.Conn
+}
+
+func (s *connSender) Send(_ context.Context, command ...string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reply, err := s.conn.Ask(command...)
+	text, _ := reply.(string)
+	return text, err
+}
+
+// Many reservations are renewed by a few goroutines, which share calls. The engine's time is virtual, and only the server is real.
 func TestManySlotsAreRenewedWithoutAGoroutineEach(t *testing.T) {
-	server := redistest.Start(t)
-	engine := openFor(t, "redis://"+server.Addr, Options{})
-	const holders = 2000
-	slots := mustRule(t, fmt.Sprint("slots=concurrency ", holders, " lease 3s"))
-	before := runtime.NumGoroutine()
-	held := make([]*weir.Reservation, holders)
-	for i := range held {
-		r, err := engine.Reserve(t.Context(), slots.For(fmt.Sprint(i%10), 1))
+	const holders, lease = 2000, 30 * time.Second
+	slots := mustRule(t, fmt.Sprint("slots=concurrency ", holders, " lease ", lease))
+	sender := &connSender{conn: redistest.Start(t).Dial()}
+	synctest.Test(t, func(t *testing.T) {
+		engine, err := NewWith(sender, Options{Clock: func() int64 { return time.Now().UnixNano() }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		held[i] = r
-	}
-	calls := engine.Stats().Calls
-	goOn(4500 * time.Millisecond)
-	if more := runtime.NumGoroutine() - before; more > holders/20 { // calls in flight have some
-		t.Errorf("%d reservations have %d goroutines", holders, more)
-	}
-	for i, r := range held {
-		select {
-		case <-r.Lost():
-			t.Fatalf("reservation %d lost its slot", i)
-		default:
+		defer engine.Close()
+		before := runtime.NumGoroutine()
+		held := make([]*weir.Reservation, holders)
+		for i := range held {
+			if held[i], err = engine.Reserve(t.Context(), slots.For(fmt.Sprint(i%10), 1)); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if renewals := engine.Stats().Calls - calls; renewals == 0 || renewals > 5*holders/16 {
-		t.Errorf("%d calls renewed %d slots within 4.5 s, want them to share calls", renewals, holders)
-	}
-	if s := engine.Stats(); s.Held != holders {
-		t.Errorf("%+v, want %d held", s, holders)
-	}
+		calls := engine.Stats().Calls
+		time.Sleep(lease * 3 / 2)
+		synctest.Wait()
+		if more := runtime.NumGoroutine() - before; more > holders/20 { // calls in flight have some
+			t.Errorf("%d reservations have %d goroutines", holders, more)
+		}
+		for i, r := range held {
+			select {
+			case <-r.Lost():
+				t.Fatalf("reservation %d lost its slot", i)
+			default:
+			}
+		}
+		if renewals := engine.Stats().Calls - calls; renewals == 0 || renewals > 5*holders/16 {
+			t.Errorf("%d calls renewed %d slots within %v, want them to share calls", renewals, holders, lease*3/2)
+		}
+		if s := engine.Stats(); s.Held != holders {
+			t.Errorf("%+v, want %d held", s, holders)
+		}
+	})
 }
 
 // A decision that was asked again has several reservations of its slot. It is renewed until all are settled, and each hears

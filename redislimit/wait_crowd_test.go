@@ -93,6 +93,34 @@ func (c *lineCrowd) end() {
 	c.all.Wait()
 }
 
+// wantGoOn fails unless callers of each name are served that many times more before the leases of these tests end, however busy
+// the machine is.
+func (c *lineCrowd) wantGoOn(least map[string]int) {
+	c.Helper()
+	count := func() (grants map[string]int) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		grants = map[string]int{}
+		for name, all := range c.served {
+			grants[name] = len(all)
+		}
+		return grants
+	}
+	want := count()
+	for name, n := range least {
+		want[name] += n
+	}
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		problems := missed(count(), want)
+		if len(problems) == 0 {
+			return
+		}
+		if time.Since(began) > 20*time.Second {
+			c.Fatalf("%q after %v", problems, time.Since(began))
+		}
+	}
+}
+
 // wantServed fails if a name is served too rarely in a stretch of a length, or nobody is for too long. On a busy machine, whose
 // timers are late, it looks at up to five further stretches.
 func (c *lineCrowd) wantServed(length, idle time.Duration, least map[string]int) {
