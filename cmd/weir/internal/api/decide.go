@@ -89,7 +89,7 @@ func (a *API) reset(w http.ResponseWriter, r *http.Request, who asker) {
 		writeProblem(w, p)
 		return
 	}
-	if err := a.desk.Reset(r.Context(), c.requests...); err != nil {
+	if err := a.desk.Reset(r.Context(), who.Identity, r.RemoteAddr, c.requests...); err != nil {
 		a.fail(w, r, err)
 		return
 	}

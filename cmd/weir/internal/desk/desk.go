@@ -129,9 +129,15 @@ func (d *Desk) Each(ctx context.Context, calls []weir.Call, results []weir.Resul
 	return d.engine.Each(ctx, calls, results)
 }
 
-// Reset forgets what keys have used. It reports whether they had.
-func (d *Desk) Reset(ctx context.Context, requests ...weir.Request) error {
-	return d.engine.Reset(ctx, requests...)
+// Reset clears keys. It leaves a line for each in the log, as changes on the admin port do, unless nothing was cleared.
+func (d *Desk) Reset(ctx context.Context, who *door.Identity, from string, requests ...weir.Request) error {
+	err := d.engine.Reset(ctx, requests...)
+	if err == nil || weir.WasCounted(err) != weir.CountedNo {
+		for _, q := range requests {
+			d.options.Log.Info("audit", "who", who.Name, "from", from, "what", "reset", "rule", q.Rule.Name(), "key", q.Key)
+		}
+	}
+	return err
 }
 
 // Took notes a decision on requests to take, and has shadows and candidates decide beside it. Those of rules that match

@@ -149,18 +149,16 @@ func (d *Desk) get(p Patient, requests []weir.Request, ask func(*asker, context.
 		c.undo(got)
 		err = c.Client.Err()
 	}
-	if err == nil {
-		c.finish(endOf(got.decision))
+	why := c.why(ctx, got.decision, err)
+	c.visit.end(why)
+	switch {
+	case err == nil:
 		return got, nil
-	}
-	why := c.why(ctx, err)
-	c.finish(why)
-	switch why {
-	case reasonLeft:
+	case why == reasonLeft:
 		return got, c.Client.Err()
-	case reasonStop:
+	case why == reasonStop:
 		return got, errors.Join(ofEngine(err), ErrStopping)
-	case reasonNever, reasonPatience:
+	case why == reasonNever, why == reasonPatience:
 		return c.describe(err)
 	}
 	return got, err
@@ -178,17 +176,6 @@ func (c *asker) inMemory(ctx context.Context, ask func(*asker, context.Context) 
 	}
 	defer large.leave(n)
 	return ask(c, ctx)
-}
-
-// endOf returns the end of a wait with this decision.
-func endOf(d weir.Decision) reason {
-	switch {
-	case d.Allowed:
-		return ended
-	case d.RetryAfter == weir.Never:
-		return reasonNever
-	}
-	return reasonPatience
 }
 
 // begin returns the context of the wait: it ends with the caller's patience, with its connection, and with the
@@ -251,17 +238,16 @@ func (c *asker) undo(got granted) {
 	}
 }
 
-// finish counts the end of the wait.
-func (c *asker) finish(why reason) {
-	if c.visit != nil {
-		c.visit.end(why)
-	}
-}
-
-// why returns the reason for an error of the queue or of the engine.
-func (c *asker) why(ctx context.Context, err error) reason {
+// why returns the end of a wait: by a decision, or by an error of the queue or of the engine.
+func (c *asker) why(ctx context.Context, d weir.Decision, err error) reason {
 	var tooLong *weir.WaitError
 	switch {
+	case err == nil && d.Allowed:
+		return ended
+	case err == nil && d.RetryAfter == weir.Never:
+		return reasonNever
+	case err == nil:
+		return reasonPatience
 	case c.Client.Err() != nil:
 		return reasonLeft
 	case context.Cause(ctx) == ErrStopping && errors.Is(err, context.Canceled):

@@ -81,8 +81,11 @@ func (w *waiting) begin(requests []weir.Request) *visit {
 	return v
 }
 
-// end counts the end of the wait.
+// end counts the end of the wait, if the caller had patience.
 func (v *visit) end(why reason) {
+	if v == nil {
+		return
+	}
 	v.of.mu.Lock()
 	defer v.of.mu.Unlock()
 	for i, line := range v.lines {

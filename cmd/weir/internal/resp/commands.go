@@ -30,7 +30,7 @@ func init() { // an initialiser would refer to itself through COMMAND
 		"WEIR.WAIT":    {(*conn).wait, -4, false},
 		"WEIR.RESERVE": {(*conn).reserve, -4, false},
 		"WEIR.SETTLE":  {(*conn).settle, -2, false},
-		"WEIR.RESET":   {(*conn).clear, 3, false},
+		"WEIR.RESET":   {(*conn).reset, 3, false},
 		"DEL":          {(*conn).forget, -2, false},
 		"PING":         {(*conn).ping, -1, false},
 		"ECHO":         {(*conn).echo, 2, false},

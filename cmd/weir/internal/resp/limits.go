@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -100,9 +101,13 @@ func (c *conn) forget(args [][]byte) error {
 	}
 	forgotten := int64(0)
 	for _, key := range args[1:] {
-		used, err := c.reset(rule.For(c.text(key), 0))
+		q := rule.For(c.text(key), 0)
+		used, err := c.used(q)
 		if err != nil {
 			return err
+		}
+		if _, err := c.server.Desk.Do(context.Background(), weir.Call{Op: weir.OpReset, Requests: []weir.Request{q}}); err != nil {
+			return c.failure(err)
 		}
 		forgotten += number(used)
 	}

@@ -143,6 +143,22 @@ func (c *client) answer() string {
 	return line
 }
 
+// WEIR.RESET needs the scope admin, and leaves a line. DEL clears keys whose limits calls bring, as part of the traffic.
+func TestAResetOfAKeyLeavesALine(t *testing.T) {
+	var log strings.Builder
+	d := start(t, func(o *setup) { o.desk.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	c := d.dial(t)
+	c.do("CL.THROTTLE", "k", "1", "1", "60")
+	c.do("DEL", "k")
+	c.do("WEIR.TAKE", "login", "k")
+	if got := c.do("WEIR.RESET", "login", "k"); got != "1" {
+		t.Fatalf("got %s, want 1", got)
+	}
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "msg=audit who=test from=pipe what=reset rule=login key=k\n") {
+		t.Errorf("the log is %q, want one line about the reset", got)
+	}
+}
+
 func TestCommandsAnswerAsTheTableSays(t *testing.T) {
 	text, err := os.ReadFile("testdata/commands.txt")
 	if err != nil {

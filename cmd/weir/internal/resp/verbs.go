@@ -56,8 +56,8 @@ func (c *conn) denied(scope door.Scope) error { return noPermission(c.who.Deny(s
 
 func noPermission(d door.Denied) error { return errors.New("NOPERM " + d.Detail) }
 
-// clear serves WEIR.RESET rule key.
-func (c *conn) clear(args [][]byte) error {
+// reset serves WEIR.RESET rule key.
+func (c *conn) reset(args [][]byte) error {
 	if len(args) != 3 {
 		return errArity("weir.reset")
 	}
@@ -65,11 +65,15 @@ func (c *conn) clear(args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	used, err := c.reset(requests[0])
-	if err == nil {
-		c.out = appendInteger(c.out, number(used))
+	used, err := c.used(requests[0])
+	if err != nil {
+		return err
 	}
-	return err
+	if err = c.server.Desk.Reset(context.Background(), c.who, c.net.RemoteAddr().String(), requests...); err != nil {
+		return c.failure(err)
+	}
+	c.out = appendInteger(c.out, number(used))
+	return nil
 }
 
 // maxWait bounds the milliseconds of a WEIR.WAIT. The daemon has a bound of its own below it.
@@ -165,13 +169,9 @@ func (c *conn) settle(args [][]byte) error {
 	return c.ok()
 }
 
-// reset clears a key, and reports whether it had used units.
-func (c *conn) reset(request weir.Request) (used bool, err error) {
-	ctx := context.Background()
-	d, err := c.server.Desk.Do(ctx, weir.Call{Op: weir.OpPeek, Requests: []weir.Request{request}})
-	if err == nil {
-		err = c.server.Desk.Reset(ctx, request)
-	}
+// used reports whether a key has used units.
+func (c *conn) used(request weir.Request) (used bool, err error) {
+	d, err := c.server.Desk.Do(context.Background(), weir.Call{Op: weir.OpPeek, Requests: []weir.Request{request}})
 	if err != nil {
 		return false, c.failure(err)
 	}
