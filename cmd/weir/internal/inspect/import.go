@@ -45,9 +45,9 @@ standard input; the files that it includes lie in the current folder.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			made, err := importNginx(args[0], cmd.InOrStdin())
 			if err != nil {
-				return cli.Fail(fmt.Errorf("rules import nginx: %w", err), "docs/howto/gateway-rules.md#move-nginxs-limits says what can be imported; nginx -t checks the configuration itself")
+				return cli.Fail(fmt.Errorf("rules import nginx: %w", err), "docs/howto/gateways.md#move-nginxs-limits says what can be imported; nginx -t checks the configuration itself")
 			}
-			return printImported(cmd, made, args[0], "limits are the directives limit_req; docs/howto/gateway-rules.md#move-nginxs-limits says what can be imported")
+			return printImported(cmd, made, args[0], "limits are the directives limit_req; docs/howto/gateways.md#move-nginxs-limits says what can be imported")
 		},
 	}
 }

@@ -65,7 +65,7 @@ func TestGatewaysRefuseAndAdmit(t *testing.T) {
 	}
 }
 
-// With rules in files the gateways describe the request by the header fields of docs/howto/gateway-rules.md.
+// With rules in files the gateways describe the request by the header fields of docs/howto/gateways.md.
 func TestGatewaysDecideByRulesInFiles(t *testing.T) {
 	files := filepath.Join(t.TempDir(), "weir.yaml")
 	if err := os.WriteFile(files, []byte(`rules:
@@ -74,7 +74,7 @@ func TestGatewaysDecideByRulesInFiles(t *testing.T) {
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command, location := documented(t, "", "nginx")
+	command, location := documented(t, "Rules in files", "nginx")
 	for _, gateway := range []struct {
 		name, block string
 		start       func(t testing.TB, addr, config string)
@@ -236,27 +236,19 @@ func scripted(t *testing.T) func(t testing.TB, addr, config string) {
 	}
 }
 
-// documented returns the command line of the daemon and the configuration in a section of docs/howto/gateways.md, or without a
-// section in gateway-rules.md.
+// documented returns the command line of the daemon and the configuration in a section of docs/howto/gateways.md.
 func documented(t *testing.T, section, block string) (command []string, config string) {
 	t.Helper()
-	page := "gateways.md"
-	if section == "" {
-		page = "gateway-rules.md"
-	}
-	text, err := os.ReadFile("../../../../docs/howto/" + page)
+	text, err := os.ReadFile("../../../../docs/howto/gateways.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	after := string(text)
-	if section != "" {
-		_, after, _ = strings.Cut(after, "\n## "+section+"\n")
-		after, _, _ = strings.Cut(after, "\n## ")
-	}
+	_, after, _ := strings.Cut(string(text), "\n## "+section+"\n")
+	after, _, _ = strings.Cut(after, "\n## ")
 	found := regexp.MustCompile("(?s)```" + block + "\n(.*?)```").FindStringSubmatch(after)
 	line := regexp.MustCompile(`(?m)^    weir (serve .*)$`).FindStringSubmatch(after)
 	if found == nil || line == nil {
-		t.Fatalf("docs/howto/%s: section %q has no block %s or no command line", page, section, block)
+		t.Fatalf("docs/howto/gateways.md: section %q has no block %s or no command line", section, block)
 	}
 	for _, word := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line[1], -1) {
 		command = append(command, strings.Trim(word, "'"))
