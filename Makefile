@@ -35,7 +35,7 @@ RACE := ./redislimit/... . ./internal/... ./enginekit ./layer ./pace ./front ./h
 REST = $(filter-out $(shell go list $(RACE)) github.com/weirflow/weir/bench/%,$(shell go list work))
 # What computes with words, so that their size matters.
 WORDS := . ./enginekit ./front ./layer ./limittest ./simulate \
-	$(addprefix ./internal/,algorithm clock duration line memory rule scan table vectors word) \
+	$(addprefix ./internal/,algorithm calendar clock duration line memory rule scan table vectors word) \
 	$(addprefix ./cmd/weir/internal/,api check collect filter picture screen)
 # What is too slow for people.
 LONG := TestTheTourShowsWhatTheProgramSays|TestNothingIsWiderThanTheTerminal

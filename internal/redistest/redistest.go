@@ -43,8 +43,8 @@ type Server struct {
 
 	t        testing.TB
 	sentinel bool
-	clock    string   // the file that moves its clock; empty if none does
-	env      []string // further variables of the environment
+	clock    *testprocess.Clock // nil if none moves it
+	env      []string           // further variables of the environment
 	dir      string
 	process  *testprocess.Process
 }

@@ -27,6 +27,7 @@ type Server struct {
 	socket  string
 	ready   func() bool // whether the server answers on its socket
 	process *testprocess.Process
+	clock   *testprocess.Clock // nil if none moves it
 }
 
 // user is the user as which servers run that refuse to run as root. Debian's package of PostgreSQL brings it.
@@ -74,8 +75,18 @@ func run(t testing.TB, cmd *exec.Cmd) {
 // PostgreSQL starts a server with settings such as fsync=off. Its only user is postgres, without a password.
 func PostgreSQL(t testing.TB, settings ...string) *Server {
 	t.Helper()
+	return postgreSQL(&Server{Dir: folder(t), Port: 5432, t: t}, settings)
+}
+
+// PostgreSQLWithClock starts a server whose clock [Server.SetClock] moves.
+func PostgreSQLWithClock(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	return postgreSQL(withClock(&Server{Dir: folder(t), Port: 5432, t: t}), settings)
+}
+
+func postgreSQL(s *Server, settings []string) *Server {
+	t := s.t
 	testprocess.Require(t, program("postgres"), "postgresql")
-	s := &Server{Dir: folder(t), Port: 5432, t: t}
 	run(t, unprivileged(program("initdb"), "-D", s.data(), "-N", "-A", "trust", "-U", user, "--locale=C", "--encoding=UTF8"))
 	s.startPostgreSQL(settings...)
 	return s
@@ -107,8 +118,29 @@ func (s *Server) startPostgreSQL(settings ...string) {
 // and it has the database test.
 func MariaDB(t testing.TB, settings ...string) *Server {
 	t.Helper()
+	return mariaDB(&Server{Dir: folder(t), t: t}, settings)
+}
+
+// MariaDBWithClock starts a server whose clock [Server.SetClock] moves.
+func MariaDBWithClock(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	return mariaDB(withClock(&Server{Dir: folder(t), t: t}), settings)
+}
+
+func withClock(s *Server) *Server {
+	s.clock = testprocess.NewClock(s.t, s.Dir)
+	return s
+}
+
+// SetClock sets the clock of a server with one ahead of the machine's clock, or behind it.
+func (s *Server) SetClock(ahead time.Duration) {
+	s.t.Helper()
+	s.clock.Set(ahead)
+}
+
+func mariaDB(s *Server, settings []string) *Server {
+	t := s.t
 	testprocess.Require(t, "mariadbd", "mariadb-server-core")
-	s := &Server{Dir: folder(t), t: t}
 	run(t, unprivileged("mkdir", s.data()))
 	args := []string{"--no-defaults", "--datadir=" + s.data(), "--innodb-log-file-size=16M", "--innodb-buffer-pool-size=32M"}
 	bootstrap := unprivileged("mariadbd", append(args, "--bootstrap")...)
@@ -190,6 +222,9 @@ func (s *Server) try() bool {
 	defer log.Close()
 	cmd := s.command()
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, s.Dir
+	if s.clock != nil {
+		cmd.Env = append(os.Environ(), s.clock.Env...)
+	}
 	if s.process, err = testprocess.Start(cmd); err != nil {
 		s.t.Fatal(err)
 	}
