@@ -94,7 +94,7 @@ func (d *Desk) Wait(p Patient, requests []weir.Request) (weir.Decision, error) {
 	if d.force.Load().Lease(requests) > 0 {
 		return weir.Decision{}, ErrSlots
 	}
-	got, err := d.get(p, requests, (*asker).take)
+	got, err := d.get(p, requests, (*attempt).take)
 	if err == nil {
 		d.Took(nil, requests, nil, got.decision)
 	}
@@ -111,7 +111,7 @@ func (d *Desk) Reserve(p Patient, requests []weir.Request) (made weir.Decision, 
 	if err != nil {
 		return made, "", 0, err
 	}
-	got, err := d.get(p, requests, (*asker).hold)
+	got, err := d.get(p, requests, (*attempt).hold)
 	if err != nil {
 		return got.decision, "", 0, err
 	}
@@ -130,8 +130,8 @@ type granted struct {
 	hold     *weir.Reservation // nil unless it was reserved
 }
 
-// asker asks to take or to hold requests, and may wait for them.
-type asker struct {
+// attempt is a try to take or to hold requests, which may wait for them.
+type attempt struct {
 	Patient
 	desk  *Desk
 	asks  []weir.Request
@@ -139,9 +139,9 @@ type asker struct {
 }
 
 // get asks for the requests and returns what came of it. A refusal is no error.
-func (d *Desk) get(p Patient, requests []weir.Request, ask func(*asker, context.Context) (granted, error)) (granted, error) {
+func (d *Desk) get(p Patient, requests []weir.Request, ask func(*attempt, context.Context) (granted, error)) (granted, error) {
 	p.Patience = min(p.Patience, d.queue.longest)
-	c := &asker{Patient: p, desk: d, asks: requests}
+	c := &attempt{Patient: p, desk: d, asks: requests}
 	ctx, end := c.begin()
 	defer end()
 	got, err := c.inMemory(ctx, ask)
@@ -165,7 +165,7 @@ func (d *Desk) get(p Patient, requests []weir.Request, ask func(*asker, context.
 }
 
 // inMemory asks for the requests, unless they may wait and there is no memory for them.
-func (c *asker) inMemory(ctx context.Context, ask func(*asker, context.Context) (granted, error)) (granted, error) {
+func (c *attempt) inMemory(ctx context.Context, ask func(*attempt, context.Context) (granted, error)) (granted, error) {
 	large := c.desk.queue.large
 	n := sizeOf(c.asks) / waitingBytes
 	if c.Patience == 0 || n == 0 {
@@ -180,7 +180,7 @@ func (c *asker) inMemory(ctx context.Context, ask func(*asker, context.Context) 
 
 // begin returns the context of the wait: it ends with the caller's patience, with its connection, and with the
 // daemon. It gives the connection the time of the wait beyond its usual timeouts.
-func (c *asker) begin() (context.Context, context.CancelFunc) {
+func (c *attempt) begin() (context.Context, context.CancelFunc) {
 	if c.Patience == 0 {
 		return c.Client, func() {}
 	}
@@ -200,7 +200,7 @@ func (c *asker) begin() (context.Context, context.CancelFunc) {
 }
 
 // take takes the requests without a reservation.
-func (c *asker) take(ctx context.Context) (granted, error) {
+func (c *attempt) take(ctx context.Context) (granted, error) {
 	take := c.desk.queue.Wait
 	if c.Patience == 0 {
 		take = c.desk.engine.Take
@@ -213,7 +213,7 @@ func (c *asker) take(ctx context.Context) (granted, error) {
 }
 
 // hold takes the requests with a reservation.
-func (c *asker) hold(ctx context.Context) (granted, error) {
+func (c *attempt) hold(ctx context.Context) (granted, error) {
 	if c.Patience == 0 {
 		r, err := c.desk.engine.Reserve(ctx, c.asks...)
 		if err != nil {
@@ -230,7 +230,7 @@ func (c *asker) hold(ctx context.Context) (granted, error) {
 }
 
 // undo gives back what was taken for a client that has gone.
-func (c *asker) undo(got granted) {
+func (c *attempt) undo(got granted) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Client), undoWithin)
 	defer cancel()
 	if err := got.undo(ctx); err != nil {
@@ -239,7 +239,7 @@ func (c *asker) undo(got granted) {
 }
 
 // why returns the end of a wait: by a decision, or by an error of the queue or of the engine.
-func (c *asker) why(ctx context.Context, d weir.Decision, err error) reason {
+func (c *attempt) why(ctx context.Context, d weir.Decision, err error) reason {
 	var tooLong *weir.WaitError
 	switch {
 	case err == nil && d.Allowed:
@@ -275,7 +275,7 @@ func ofEngine(err error) error {
 
 // describe returns the present decision, for a wait that was refused or that has ended. The retry after is at least the
 // wait that the queue has named.
-func (c *asker) describe(err error) (granted, error) {
+func (c *attempt) describe(err error) (granted, error) {
 	ctx, cancel := context.WithTimeout(c.Client, undoWithin)
 	defer cancel()
 	d, failed := c.desk.engine.Peek(ctx, c.asks...)

@@ -14,15 +14,15 @@ import (
 // throttle is the rule of all limits in a call. So a key has one state, whatever its limit, as in redis-cell.
 const throttle = "cl.throttle"
 
-// limit is what a call of CL.THROTTLE says of its limit.
-type limit struct {
+// cellLimit is what a call of CL.THROTTLE says of its limit.
+type cellLimit struct {
 	maxBurst, count int64
 	period          time.Duration
 }
 
 // rule returns the rule of a limit in a call.
-func (s *Server) rule(of limit) (*weir.Rule, error) {
-	rule, err := s.limits.Of(of, func(of limit) (*weir.Rule, error) {
+func (s *Server) rule(of cellLimit) (*weir.Rule, error) {
+	rule, err := s.limits.Of(of, func(of cellLimit) (*weir.Rule, error) {
 		return s.Desk.NewRule(throttle, weir.TokenBucket{Rate: weir.Per(of.count, of.period), Burst: of.maxBurst + 1})
 	})
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *conn) cell(args [][]byte) error {
 	if count <= 0 || period <= 0 {
 		return cellError("Zero rates are not supported")
 	}
-	of := limit{maxBurst, count, time.Duration(min(period, math.MaxInt64/int64(time.Second))) * time.Second}
+	of := cellLimit{maxBurst, count, time.Duration(min(period, math.MaxInt64/int64(time.Second))) * time.Second}
 	op := weir.OpTake
 	switch {
 	case quantity == math.MinInt64:
@@ -66,7 +66,7 @@ func cellError(text string) error { return errors.New(cellPrefix + text) }
 
 const cellPrefix = "Cell error: Store error: "
 
-func (c *conn) throttle(op weir.Op, key []byte, of limit, cost int64) error {
+func (c *conn) throttle(op weir.Op, key []byte, of cellLimit, cost int64) error {
 	if !c.who.May(door.Dynamic, "") {
 		return c.denied(door.Dynamic)
 	}
@@ -95,7 +95,7 @@ func (c *conn) forget(args [][]byte) error {
 	if !c.who.May(door.Refund, "") { // the units may be those of others
 		return c.denied(door.Refund)
 	}
-	rule, err := c.server.rule(limit{0, 1, time.Second})
+	rule, err := c.server.rule(cellLimit{0, 1, time.Second})
 	if err != nil {
 		return err
 	}

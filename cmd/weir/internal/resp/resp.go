@@ -46,7 +46,7 @@ const mostLarge = 64
 // Server answers on one listener.
 type Server struct {
 	Options
-	limits desk.Limits[limit, *weir.Rule]
+	limits desk.Limits[cellLimit, *weir.Rule]
 	texts  texts
 	large  atomic.Int32    // commands that are large and have not fully arrived
 	ctx    context.Context // ends with Shutdown
