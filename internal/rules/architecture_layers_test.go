@@ -96,6 +96,8 @@ var exceptions = []struct{ pkg, imported, why string }{
 	{"sqllimit", "reflect", "drivers keep the SQLSTATE in a field of their own types"},
 	{"internal/memory", "unsafe", "the address of a stack, as a number, distinguishes the goroutines that count"},
 	{"internal/rule", "unsafe", "the address of a value in an interface, as a number, is where to look for it first"},
+	{"cmd/weir/internal/kuadrantpb", "reflect", "generated code"},
+	{"cmd/weir/internal/kuadrantpb", "unsafe", "generated code"},
 	{"cmd/weir/internal/cli", "os/signal", "a signal ends a command"},
 }
 
