@@ -30,7 +30,7 @@ BUILD := -buildvcs=$(if $(wildcard .git),true,false) -tags grpcnotrace -ldflags 
 # What shares memory between goroutines, so that the race detector has something to find. redislimit takes the longest,
 # so it begins first.
 RACE := ./redislimit/... . ./internal/... ./enginekit ./layer ./pace ./front ./httplimit/... ./grpclimit ./promlimit ./otellimit \
-	./sqllimit/... ./fetch $(addprefix ./cmd/weir/internal/,api desk door fetch metrics override pace resp rls rules serve top traces)
+	./sqllimit/... ./fetch $(addprefix ./cmd/weir/internal/,api desk door fetch kuadrant metrics override pace resp rls rules serve top traces)
 # The other packages, but for the measuring programs: their tests take minutes, and belong to CI.
 REST = $(filter-out $(shell go list $(RACE)) github.com/weirflow/weir/bench/%,$(shell go list work))
 # What computes with words, so that their size matters.
@@ -95,7 +95,7 @@ more: deps ## test what CI has no time for, an hour: layers, every driver, reloa
 	@$(STAGE) sql env WEIR_SQL_FAILOVER=1 go test -timeout 20m ./sqllimit/drivertest
 	@$(STAGE) reloads env WEIR_TEST_RELOADS=10000 go test -race -timeout 20m -run 'TestReloadsUnderLoadLoseNoDecision$$' ./cmd/weir/internal/serve
 	@$(STAGE) outages env WEIR_REDIS_SHOW=1m WEIR_OUTAGE_SHOW=10s WEIR_SQL_SHOW=1m go test -count=1 -timeout 20m -run 'TestTwoDaemons' ./cmd/weir/internal/serve
-	@$(STAGE) clients env WEIR_ENVOY_CLIENTS=1 go test -count=1 -timeout 20m -run TestOtherProgramsAreAnswered ./cmd/weir/internal/rls
+	@$(STAGE) clients env WEIR_ENVOY_CLIENTS=1 go test -count=1 -timeout 20m -run TestOtherProgramsAreAnswered ./cmd/weir/internal/rls ./cmd/weir/internal/kuadrant
 	@$(STAGE) release env WEIR_RELEASE=1 go test -count=1 -timeout 30m ./internal/release
 	@$(STAGE) pace scripts/pace.sh
 

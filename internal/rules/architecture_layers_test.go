@@ -60,7 +60,7 @@ var layers = []layer{
 	},
 	{
 		name:     "fronts",
-		packages: []string{"cmd/weir/internal/api", "cmd/weir/internal/rls", "cmd/weir/internal/resp", "cmd/weir/internal/admin"},
+		packages: []string{"cmd/weir/internal/api", "cmd/weir/internal/rls", "cmd/weir/internal/resp", "cmd/weir/internal/admin", "cmd/weir/internal/kuadrant"},
 		mayUse:   []string{"rooms of the program", "adapters", "kit", "engine kit", "root"},
 		standard: []string{"log/slog", "net", "net/"},
 	},
@@ -96,6 +96,7 @@ var exceptions = []struct{ pkg, imported, why string }{
 	{"sqllimit", "reflect", "drivers keep the SQLSTATE in a field of their own types"},
 	{"internal/memory", "unsafe", "the address of a stack, as a number, distinguishes the goroutines that count"},
 	{"internal/rule", "unsafe", "the address of a value in an interface, as a number, is where to look for it first"},
+	{"cmd/weir/internal/kuadrant", "cmd/weir/internal/rls", "it finds the rules of descriptors, on whose port it answers"},
 	{"cmd/weir/internal/kuadrantpb", "reflect", "generated code"},
 	{"cmd/weir/internal/kuadrantpb", "unsafe", "generated code"},
 	{"cmd/weir/internal/cli", "os/signal", "a signal ends a command"},

@@ -7,6 +7,7 @@
 //   - Told counts what work has cost that was done, whatever is left (told.go).
 //   - Judged notes what rules decided without the engine.
 //   - Wait and Reserve have patience (wait.go), and Settle and Renew end a reservation or give it its life again (token.go).
+//   - Hold and Commit count costs that are known afterwards (hold.go), and so does Report.
 //   - Failed logs an error of the engine.
 package desk
 
@@ -63,6 +64,7 @@ type Desk struct {
 
 	queue   waits
 	waiting waiting
+	holds   holds
 }
 
 // New returns a Desk.
@@ -77,6 +79,7 @@ func New(o Options) *Desk {
 	}
 	d.queue = newWaits(o.Engine, o.Wait, d.resolve)
 	d.beside.desk = d
+	d.holds.room.most = mostHeld
 	d.overrider, _ = weir.Find[overrider](d.engine)
 	_, d.local = weir.Find[*weir.Memory](d.engine)
 	d.Use(o.Rules, o.Config)

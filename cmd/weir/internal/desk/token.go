@@ -3,10 +3,6 @@ package desk
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -76,29 +72,13 @@ func newReservation(requests []weir.Request, lease uint64, leased time.Duration)
 // begin gives the reservation its life from an instant on.
 func (r *reservation) begin(at time.Time) { r.Ends = at.Add(r.Life).UnixMilli() }
 
-// sealBytes is the length of a seal.
-const sealBytes = 16
+// token returns the token of a reservation.
+func (r *reservation) token(secret []byte) string { return seal(secret, "", r) }
 
-// seal returns the token of a reservation.
-func (r *reservation) seal(secret []byte) string {
-	text, _ := json.Marshal(r) // it has no value that JSON lacks
-	return base64.RawURLEncoding.EncodeToString(append(sealOf(secret, text), text...))
-}
-
-func sealOf(secret, text []byte) []byte {
-	mac := hmac.New(sha256.New, secret)
-	mac.Write(text)
-	return mac.Sum(nil)[:sealBytes]
-}
-
-// unseal returns the reservation of a token that has not ended, or nil.
-func unseal(secret []byte, token string) *reservation {
-	content, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || len(content) < sealBytes || !hmac.Equal(content[:sealBytes], sealOf(secret, content[sealBytes:])) {
-		return nil
-	}
+// reservationIn returns the reservation of a token that has not ended, or nil.
+func reservationIn(secret []byte, token string) *reservation {
 	r := &reservation{}
-	if json.Unmarshal(content[sealBytes:], r) != nil || time.Now().UnixMilli() >= r.Ends {
+	if !unseal(secret, "", token, r) || time.Now().UnixMilli() >= r.Ends {
 		return nil
 	}
 	return r
@@ -138,7 +118,7 @@ func (d *Desk) reservationOf(ctx context.Context, who *door.Identity, token stri
 	if err != nil {
 		return nil, nil, err
 	}
-	r := unseal(secret, token)
+	r := reservationIn(secret, token)
 	if r == nil {
 		return nil, nil, ErrToken
 	}
@@ -157,7 +137,7 @@ func (d *Desk) handOver(secret []byte, hold *weir.Reservation, requests []weir.R
 	take := enginekit.HandOver(hold)
 	r := newReservation(requests, take.Lease, d.force.Load().Lease(requests))
 	r.Taken = take.Taken
-	return r.seal(secret), r.Life
+	return r.token(secret), r.Life
 }
 
 // settleOnce settles a reservation, or returns ErrToken if that has happened.
@@ -166,24 +146,29 @@ func (d *Desk) settleOnce(ctx context.Context, r *reservation, requests []weir.R
 	if err != nil {
 		return err
 	}
+	hold := enginekit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease, Taken: r.Taken})
+	return d.once(ctx, mark, onlySlots(requests), func() error {
+		if len(costs) == 0 {
+			return hold.Done(ctx)
+		}
+		return hold.Settle(ctx, costs...)
+	})
+}
+
+// once settles something, and takes a mark before, or returns ErrToken if that has happened. What can be repeated without harm
+// needs no mark where there is no room for one.
+func (d *Desk) once(ctx context.Context, mark []weir.Request, repeatable bool, settle func() error) error {
 	// The mark has a lease of its own: a Guard settles in this process what belongs to leases that it gave while the engine
 	// was away, and the engine may have given that of the reservation.
 	call := weir.Call{Op: weir.OpTake, Requests: mark, Lease: enginekit.NewLease()}
-	if err := d.unsettled(ctx, call); err == ErrCrowded && onlySlots(requests) {
-		// It goes on without a mark, because a second release of the same slots does no harm.
-	} else if err != nil {
+	if err := d.unsettled(ctx, call); err != nil && (err != ErrCrowded || !repeatable) {
 		return err
 	}
-	hold := enginekit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease, Taken: r.Taken})
-	if len(costs) == 0 {
-		err = hold.Done(ctx)
-	} else {
-		err = hold.Settle(ctx, costs...)
-	}
+	err := settle()
 	if guard, ok := weir.Find[*layer.Guarded](d.engine); ok && err == nil && guard.Gave(call.Lease) {
 		_, _ = d.engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: mark, Lease: enginekit.NewLease()}) // at the engine when it is back
 	}
-	if err != nil && (weir.WasCounted(err) == weir.CountedNo || onlySlots(requests)) { // it can be tried again
+	if err != nil && (weir.WasCounted(err) == weir.CountedNo || repeatable) { // it can be tried again
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 		defer cancel()
 		call.Op = weir.OpReturn
@@ -285,7 +270,7 @@ func (d *Desk) Renew(ctx context.Context, who *door.Identity, token string) (ren
 	}
 	r.begin(began)
 	secret, err := d.options.Secret(ctx)
-	return r.seal(secret), r.Life, err
+	return r.token(secret), r.Life, err
 }
 
 // slotsOf returns the requests for slots alone.

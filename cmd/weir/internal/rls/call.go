@@ -74,7 +74,7 @@ func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *s
 	}
 	c.countTold(ctx, who, s.Desk)
 	if err := c.decide(ctx, s.Desk); err != nil {
-		return nil, s.fail(err)
+		return nil, s.Failed(err)
 	}
 	c.tell(ctx, s.Desk)
 	s.Desk.Took(who, c.takes, c.beside, c.decision)
@@ -114,8 +114,8 @@ func (c *call) read(s *Server) error {
 	return nil
 }
 
-// fail maps an error of the engine to a status. Envoy's failure mode decides about UNAVAILABLE.
-func (s *Server) fail(err error) error {
+// Failed maps an error of the engine to a status. Envoy's failure mode decides about UNAVAILABLE.
+func (s *Server) Failed(err error) error {
 	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
 		s.Stats.Refused.Add(1)
 		return status.Errorf(codes.InvalidArgument, "rls: %s %s", bad.Field, bad.Reason)
@@ -155,7 +155,7 @@ func (c *call) free() {
 
 // add lists what a descriptor asks of the engine.
 func (c *call) add(s *Server, d *envoy.RateLimitDescriptor) error {
-	hits := hitsOf(c.request, d)
+	hits := HitsOf(c.request, d)
 	p := part{}
 	switch {
 	case d.IsNegativeHits:
@@ -163,6 +163,11 @@ func (c *call) add(s *Server, d *envoy.RateLimitDescriptor) error {
 	case hits == 0:
 		p.op, hits = ask, 1
 	}
+	return c.put(s, d, p, hits)
+}
+
+// put lists what a descriptor with these hits asks of the engine.
+func (c *call) put(s *Server, d *envoy.RateLimitDescriptor, p part, hits int64) error {
 	requests := &c.others
 	if p.op == take {
 		requests = &c.takes

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"net/http"
 
-	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
@@ -28,9 +27,9 @@ func (s *Server) caller(ctx context.Context) *door.Identity {
 }
 
 // turnAway refuses a call of a stranger before its message is read, which may take many times the memory of its bytes.
-func (s *Server) turnAway(ctx context.Context, call *tap.Info) (context.Context, error) {
-	if call.FullMethodName == service.RateLimitService_ShouldRateLimit_FullMethodName {
-		who := s.identify(ctx, call.Header["authorization"])
+func (p *Port) turnAway(ctx context.Context, call *tap.Info) (context.Context, error) {
+	if p.limits[call.FullMethodName] {
+		who := p.envoy.identify(ctx, call.Header["authorization"])
 		if !who.Some(door.Take) {
 			return nil, denied(who, door.Take, "")
 		}

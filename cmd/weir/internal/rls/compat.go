@@ -38,7 +38,7 @@ func (c *call) readCompat(s *Server) error {
 	var replaced []string
 	for _, d := range c.request.Descriptors {
 		p := part{}
-		p.counted.hits = hitsOf(c.request, d)
+		p.counted.hits = HitsOf(c.request, d)
 		if err := c.find(s, &p, d); err != nil {
 			return err
 		}

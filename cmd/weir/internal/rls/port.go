@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,8 +30,9 @@ const (
 	maxStreams       = 4096
 )
 
-// names are the services whose health is told: the daemon, the name that envoyproxy/ratelimit uses, and the service's own.
-var names = []string{"", "ratelimit", service.RateLimitService_ServiceDesc.ServiceName}
+// names are the services whose health is told besides those of limits: the daemon, by the name that envoyproxy/ratelimit
+// uses, too.
+var names = []string{"", "ratelimit"}
 
 // PortOptions configure a Port.
 type PortOptions struct {
@@ -39,11 +41,16 @@ type PortOptions struct {
 	Grace       time.Duration // for calls on a connection of that age
 	TLS         *tls.Config   // nil without encryption
 	Unready     func() string // why the daemon cannot serve, or ""
+	// Beside, if not nil, registers services of limits besides Envoy's.
+	Beside func(grpc.ServiceRegistrar)
 }
 
 // Port serves calls over gRPC, with health and reflection.
 type Port struct {
 	PortOptions
+	envoy  *Server
+	names  []string        // of services whose health is told
+	limits map[string]bool // the methods for callers that may take
 	server *grpc.Server
 	health *health.Server
 	ended  chan struct{}
@@ -52,9 +59,10 @@ type Port struct {
 
 // NewPort returns a Port that does not serve yet.
 func NewPort(s *Server, o PortOptions) *Port {
+	p := &Port{PortOptions: o, envoy: s, names: slices.Clone(names), limits: map[string]bool{}, health: health.NewServer(), ended: make(chan struct{})}
 	options := []grpc.ServerOption{
 		grpc.ConnectionTimeout(handshakeTimeout),
-		grpc.InTapHandle(s.turnAway),
+		grpc.InTapHandle(p.turnAway),
 		grpc.MaxRecvMsgSize(maxCall),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),
@@ -65,8 +73,17 @@ func NewPort(s *Server, o PortOptions) *Port {
 	if o.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
 	}
-	p := &Port{PortOptions: o, health: health.NewServer(), ended: make(chan struct{}), server: grpc.NewServer(options...)}
+	p.server = grpc.NewServer(options...)
 	service.RegisterRateLimitServiceServer(p.server, s)
+	if o.Beside != nil {
+		o.Beside(p.server)
+	}
+	for name, registered := range p.server.GetServiceInfo() {
+		p.names = append(p.names, name)
+		for _, m := range registered.Methods {
+			p.limits["/"+name+"/"+m.Name] = true
+		}
+	}
 	healthy.RegisterHealthServer(p.server, p.health)
 	reflection.Register(p.server)
 	return p
@@ -99,7 +116,7 @@ func (p *Port) keepHealth() {
 		if p.Unready() != "" {
 			status = healthy.HealthCheckResponse_NOT_SERVING
 		}
-		for _, name := range names {
+		for _, name := range p.names {
 			p.health.SetServingStatus(name, status)
 		}
 		select {

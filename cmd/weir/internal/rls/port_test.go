@@ -102,7 +102,7 @@ func TestThePortTellsItsHealthAndServices(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range names {
+	for _, name := range append(names, "envoy.service.ratelimit.v3.RateLimitService") {
 		await(name, healthy.HealthCheckResponse_SERVING)
 	}
 	unready.Store("the engine has failed")

@@ -98,18 +98,21 @@ func (s *Server) ShouldRateLimit(ctx context.Context, r *service.RateLimitReques
 
 // answer decides one call of a caller.
 func (s *Server) answer(ctx context.Context, who *door.Identity, r *service.RateLimitRequest) (answer *service.RateLimitResponse, err error) {
-	defer func() {
-		if failed := recover(); failed != nil {
-			s.Log.Error("a call of the rate limit service failed", "panic", failed, "stack", string(debug.Stack()))
-			answer, err = nil, status.Error(codes.Internal, "rls: the call failed, and the log of the daemon says why")
-		}
-	}()
+	defer s.Recover(&err)
 	in := s.use.Load()
 	if err := check(r, in.compat != nil); err != nil {
 		s.Stats.Refused.Add(1)
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	return s.decide(ctx, who, in, r)
+}
+
+// Recover, deferred by a call, makes an error of a panic and logs it.
+func (s *Server) Recover(err *error) {
+	if failed := recover(); failed != nil {
+		s.Log.Error("a call of the rate limit service failed", "panic", failed, "stack", string(debug.Stack()))
+		*err = status.Error(codes.Internal, "rls: the call failed, and the log of the daemon says why")
+	}
 }
 
 // check returns an error for a call that cannot be decided. Descriptors that name nothing have no limit in
@@ -155,8 +158,8 @@ func checkNumbers(d *envoy.RateLimitDescriptor) error {
 	return nil
 }
 
-// hitsOf returns the hits of a descriptor.
-func hitsOf(r *service.RateLimitRequest, d *envoy.RateLimitDescriptor) int64 {
+// HitsOf returns the hits of a descriptor.
+func HitsOf(r *service.RateLimitRequest, d *envoy.RateLimitDescriptor) int64 {
 	if d.HitsAddend != nil {
 		return int64(d.HitsAddend.Value)
 	}

@@ -43,7 +43,9 @@ With --dynamic, a request may bring the limit of its rule: {"rule":"tenant",
 "key":"acme","limit":"5/m"}. Up to 1,000 rules may be named so.
 
 With --grpc, serve answers Envoy's rate limit service by the rules of --config, and
-the same calls in JSON on /json. With --compat envoyproxy, it reads the files and
+the same calls in JSON on /json. On the same port it answers the service of
+Kuadrant's gateways, which hold tokens before a call and count them after it:
+docs/howto/kuadrant.md. With --compat envoyproxy, it reads the files and
 the environment of envoyproxy/ratelimit: docs/howto/envoy.md.
 
 With --record, serve writes each take and check to a file that weir replay reads.

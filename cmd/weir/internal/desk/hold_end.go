@@ -1,0 +1,79 @@
+package desk
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+)
+
+// holds are what this daemon has to give back.
+type holds struct {
+	room   places // in bytes
+	mu     sync.Mutex
+	timers map[uint64]func() // that end the wait for the end of a hold, by its lease
+}
+
+// The bounds of holds.
+const (
+	mostHeld  = 64 << 20 // bytes of the requests of all holds
+	holdBytes = 512      // of a hold besides its requests
+)
+
+// add has a function called at the end of a life.
+func (s *holds) add(lease uint64, size int, life time.Duration, end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timers == nil {
+		s.timers = map[uint64]func(){}
+	}
+	timer := time.AfterFunc(life, end)
+	s.timers[lease] = func() {
+		timer.Stop()
+		s.room.leave(size)
+	}
+}
+
+// forget forgets a hold that has nothing to give back.
+func (s *holds) forget(lease uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if forget := s.timers[lease]; forget != nil {
+		forget()
+		delete(s.timers, lease)
+	}
+}
+
+// againAfter is the time before a hold is given back again whose engine has failed.
+const againAfter = time.Second
+
+// comeBack gives the units of a hold back that nobody has committed. While the engine fails it tries again, for as long as the
+// engine is sure to know a commit.
+func (d *Desk) comeBack(h *hold, held []weir.Request) {
+	ctx := context.Background() // the patience bounds each call
+	err := d.endHold(ctx, h, func() error { return d.giveBack(ctx, h, held) })
+	switch {
+	case err == nil, err == ErrToken:
+	case h.after() < remembered:
+		time.AfterFunc(againAfter, func() { d.comeBack(h, held) })
+		return
+	default:
+		d.failures.Warn(d.options.Log, "units of a hold that nobody committed stay spent", "error", err)
+	}
+	d.holds.forget(h.Lease)
+}
+
+// endHold settles a hold, or returns ErrToken if that has happened.
+func (d *Desk) endHold(ctx context.Context, h *hold, settle func() error) error {
+	mark, err := h.mark(over)
+	if err != nil {
+		return err
+	}
+	return d.once(ctx, mark, false, settle)
+}
+
+func (d *Desk) giveBack(ctx context.Context, h *hold, held []weir.Request) error {
+	return enginekit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: held, Lease: h.Lease, Taken: h.Taken}).Cancel(ctx)
+}

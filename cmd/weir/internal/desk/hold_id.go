@@ -1,0 +1,86 @@
+package desk
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+)
+
+// hold is what the id of a hold says. The id is sealed like a token, so every daemon on the engine honours it. Whoever has it also
+// says the requests again, so it has only their hash.
+type hold struct {
+	Lease uint64        `json:"n"` // random; also names the hold
+	Ends  int64         `json:"e"` // Unix milliseconds
+	Life  time.Duration `json:"d"`
+	Of    []byte        `json:"o"`           // the hash of the domain and the requests, without their costs
+	Costs []int64       `json:"c,omitempty"` // that were taken, one for each request; none if nothing was
+	Taken []int64       `json:"t,omitempty"` // weir.Call.Taken
+}
+
+// remembered is how much longer than a hold its id is known. Marks last longer by settledFor.
+const remembered = time.Minute
+
+// newHold describes a hold of requests that begins now.
+func newHold(domain string, requests []weir.Request, life time.Duration) *hold {
+	return &hold{Lease: enginekit.NewLease(), Ends: time.Now().Add(life).UnixMilli(), Life: life, Of: hashOf(domain, requests)}
+}
+
+// hashOf returns a hash of what a hold is of: the domain, and the rules, limits and keys.
+func hashOf(domain string, requests []weir.Request) []byte {
+	var text []byte
+	add := func(s string) { text = append(binary.AppendUvarint(text, uint64(len(s))), s...) }
+	add(domain)
+	for i := range requests {
+		add(requests[i].Rule.String())
+		add(requests[i].Key)
+	}
+	sum := sha256.Sum256(text)
+	return sum[:16]
+}
+
+// held returns the requests at the costs that were taken.
+func (h *hold) held(requests []weir.Request) []weir.Request {
+	requests = slices.Clone(requests)
+	for i := range requests {
+		requests[i].Cost = h.Costs[i]
+	}
+	return requests
+}
+
+// after returns the time since the end of the hold, which is below 0 before.
+func (h *hold) after() time.Duration { return time.Since(time.UnixMilli(h.Ends)) }
+
+// The marks of a hold.
+const (
+	committed = "c" // its cost is counted
+	over      = "o" // its units are settled, or came back
+)
+
+// mark returns the request for a mark.
+func (h *hold) mark(what string) ([]weir.Request, error) {
+	rule, err := weir.NewRule(SettledRule, weir.Concurrency{Slots: 1, Lease: h.Life + remembered + settledFor})
+	if err != nil {
+		return nil, err
+	}
+	return []weir.Request{rule.For(strconv.FormatUint(h.Lease, 36)+what, 1)}, nil
+}
+
+// holdKind keeps ids of holds and tokens of reservations apart.
+const holdKind = "hold"
+
+// id returns the id of a hold.
+func (h *hold) id(secret []byte) string { return seal(secret, holdKind, h) }
+
+// holdIn returns the hold of an id that is still known, or nil.
+func holdIn(secret []byte, id string) *hold {
+	h := &hold{}
+	if !unseal(secret, holdKind, id, h) || h.after() >= remembered {
+		return nil
+	}
+	return h
+}
