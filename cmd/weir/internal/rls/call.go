@@ -72,7 +72,9 @@ func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *s
 	if err := c.allowed(who); err != nil {
 		return nil, err
 	}
-	c.countTold(ctx, who, s.Desk)
+	if in.after {
+		c.countTold(ctx, who, s.Desk)
+	}
 	if err := c.decide(ctx, s.Desk); err != nil {
 		return nil, s.Failed(err)
 	}
@@ -81,7 +83,9 @@ func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *s
 	if c.in.compat != nil {
 		return c.answerCompat(s), nil
 	}
-	c.showTold()
+	if in.after {
+		c.showTold()
+	}
 	for i := range c.parts {
 		c.parts[i].requests = s.Desk.Overridden(c.parts[i].requests)
 	}
@@ -193,11 +197,15 @@ func (c *call) put(s *Server, d *envoy.RateLimitDescriptor, p part, hits int64) 
 // match takes over what the rules make of a descriptor.
 func (c *call) match(p *part, hits int64, requests *[]weir.Request) {
 	o := &c.outcome
-	if o.Verdict == rules.Ask {
-		c.told.matched(p, hits, o.Requests, requests)
+	if o.Verdict != rules.Ask {
+		o.Requests = o.Requests[:0]
 	}
+	if c.in.after {
+		c.told.takeFrom(o, p, hits)
+	}
+	*requests = append(*requests, o.Requests...)
 	if p.op == take {
-		c.beside = c.told.besides(hits, o.Beside, c.beside)
+		c.beside = append(c.beside, o.Beside...)
 	}
 	p.refused, p.rule, p.reason = o.Verdict == rules.Refuse && p.op != giveBack, o.Rule, o.Reason
 	if p.refused {

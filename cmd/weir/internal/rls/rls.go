@@ -57,6 +57,7 @@ type inUse struct {
 	shown   map[*weir.Rule]*shown
 	fields  *httplimit.Fields
 	headers bool               // in answers to admitted calls, too
+	after   bool               // a rule charges after the work
 	compat  *envoyproxy.Config // nil for rules in the daemon's own form
 }
 
@@ -78,7 +79,7 @@ func (s *Server) Use(config *rules.Config) {
 	u := &inUse{config: config, shown: map[*weir.Rule]*shown{}, headers: s.Headers != httplimit.NoHeaders}
 	limits := config.Limits()
 	for _, r := range limits {
-		u.shown[r] = newShown(r)
+		u.shown[r], u.after = newShown(r), u.after || r.ChargesAfter()
 		if r.Delays() {
 			s.Log.Warn("the rule admits with a delay, and Envoy does not wait; add nodelay to the leaky bucket, or use a token bucket", "rule", r.Name())
 		}

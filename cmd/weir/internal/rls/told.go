@@ -6,6 +6,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // toldCosts are the costs of a call that Envoy tells when a stream has ended (apply_on_stream_done): those of 2 hits or more, under
@@ -16,32 +17,35 @@ type toldCosts struct {
 	beside []weir.Request // of shadows and candidates
 }
 
-// matched adds what the rules ask for a descriptor: costs that are told here, and all else to the requests.
-func (t *toldCosts) matched(p *part, hits int64, matched []weir.Request, requests *[]weir.Request) {
-	from := len(t.costs)
-	for _, q := range matched {
-		switch after := q.Rule.ChargesAfter(); {
-		case after && p.op == take && hits > 1:
-			t.costs = append(t.costs, q)
-			continue
-		case after && p.op == ask:
-			q.Cost = max(q.Cost, 1) // there is always room for nothing
+// takeFrom takes the costs that a descriptor tells out of what the rules make of it.
+func (t *toldCosts) takeFrom(o *rules.Outcome, p *part, hits int64) {
+	if p.op == ask {
+		for i := range o.Requests {
+			if q := &o.Requests[i]; q.Rule.ChargesAfter() {
+				q.Cost = max(q.Cost, 1) // there is always room for nothing
+			}
 		}
-		*requests = append(*requests, q)
 	}
+	if p.op != take || hits == 1 {
+		return
+	}
+	from := len(t.costs)
+	t.costs, o.Requests = divide(t.costs, o.Requests)
+	t.beside, o.Beside = divide(t.beside, o.Beside)
 	p.told = t.costs[from:len(t.costs):len(t.costs)]
 }
 
-// besides adds the requests of shadows and candidates, and returns those that take.
-func (t *toldCosts) besides(hits int64, all, takes []weir.Request) []weir.Request {
-	for _, q := range all {
-		if hits > 1 && q.Rule.ChargesAfter() {
-			t.beside = append(t.beside, q)
+// divide appends the requests of rules that charge after the work to the told ones, and returns the others, too.
+func divide(told, requests []weir.Request) (allTold, others []weir.Request) {
+	others = requests[:0]
+	for _, q := range requests {
+		if q.Rule.ChargesAfter() {
+			told = append(told, q)
 		} else {
-			takes = append(takes, q)
+			others = append(others, q)
 		}
 	}
-	return takes
+	return told, others
 }
 
 // countTold counts the told costs of a call.
