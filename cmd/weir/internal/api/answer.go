@@ -47,7 +47,7 @@ func appendDecision(b []byte, d weir.Decision, lease time.Duration, token string
 	return append(b, "}\n"...)
 }
 
-// tell adds the answer to some requests: the decision, the text of the rule that refuses, and the end of a quota's window.
+// tell adds the answer to some requests: the decision, the text of the rule that refuses, what was estimated, and the end of a quota's window.
 func (a *API) tell(c *call, d weir.Decision, lease time.Duration, token string, asked []weir.Request) {
 	c.answer = appendDecision(c.answer, d, lease, token)
 	text := ""
@@ -55,7 +55,7 @@ func (a *API) tell(c *call, d weir.Decision, lease time.Duration, token string, 
 		text = c.force.Message(d.Rule)
 	}
 	end, quota := a.desk.QuotaEnd(d, asked)
-	if text == "" && !quota {
+	if text == "" && !quota && c.held == nil {
 		return
 	}
 	c.answer = c.answer[:len(c.answer)-len("}\n")]
@@ -65,7 +65,22 @@ func (a *API) tell(c *call, d weir.Decision, lease time.Duration, token string, 
 	if quota {
 		c.answer = append(end.AppendFormat(append(c.answer, `,"reset_at":"`...), time.RFC3339), '"')
 	}
+	if c.held != nil {
+		c.answer = appendHeld(c.answer, c.held)
+	}
 	c.answer = append(c.answer, "}\n"...)
+}
+
+// appendHeld adds the units that a reservation holds of each request.
+func appendHeld(b []byte, held []weir.Request) []byte {
+	b = append(b, `,"held":[`...)
+	for i, q := range held {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, q.Cost, 10)
+	}
+	return append(b, ']')
 }
 
 // appendSeconds writes a duration of at least 0 in seconds, with exactly as many decimals as it needs. It writes

@@ -133,7 +133,7 @@ func (a *API) problemOf(r *http.Request, err error, patience time.Duration) *pro
 
 // wait takes all requests as soon as the engine admits them, and answers then.
 func (a *API) wait(w http.ResponseWriter, r *http.Request, who asker) {
-	a.patiently(w, r, who, a.desk.Longest(), func(c *call, p desk.Patient) (weir.Decision, string, time.Duration, error) {
+	a.patiently(w, r, who, form{}, func(c *call, p desk.Patient) (weir.Decision, string, time.Duration, error) {
 		d, err := a.desk.Wait(p, c.requests)
 		return d, "", 0, err
 	})
@@ -141,21 +141,29 @@ func (a *API) wait(w http.ResponseWriter, r *http.Request, who asker) {
 
 // reserve takes all requests, after a wait if the caller has patience, and answers with a token.
 func (a *API) reserve(w http.ResponseWriter, r *http.Request, who asker) {
-	a.patiently(w, r, who, 0, func(c *call, p desk.Patient) (weir.Decision, string, time.Duration, error) {
-		return a.desk.Reserve(p, c.requests)
+	a.patiently(w, r, who, form{reserves: true}, func(c *call, p desk.Patient) (weir.Decision, string, time.Duration, error) {
+		requests, estimated := c.force.Estimated(c.requests)
+		d, token, life, err := a.desk.Reserve(p, requests)
+		if estimated && d.Allowed {
+			c.held = requests
+		}
+		return d, token, life, err
 	})
 }
 
 // patiently reads a request with a patience, asks, and answers with a decision, and with a token if there is something to hold.
-func (a *API) patiently(w http.ResponseWriter, r *http.Request, who asker, usual time.Duration, ask func(*call, desk.Patient) (weir.Decision, string, time.Duration, error)) {
+func (a *API) patiently(w http.ResponseWriter, r *http.Request, who asker, f form, ask func(*call, desk.Patient) (weir.Decision, string, time.Duration, error)) {
 	c := newCall()
 	defer c.free()
 	control := http.NewResponseController(w)
-	p := desk.Patient{Client: r.Context(), Patience: usual, Extend: func(until time.Time) {
+	p := desk.Patient{Client: r.Context(), Extend: func(until time.Time) {
 		_ = control.SetReadDeadline(until) // the server reads, to notice that the client goes away
 		_ = control.SetWriteDeadline(until)
 	}}
-	if wrong := a.read(c, w, r, who, form{patience: &p.Patience}); wrong != nil {
+	if f.patience = &p.Patience; !f.reserves {
+		p.Patience = a.desk.Longest()
+	}
+	if wrong := a.read(c, w, r, who, f); wrong != nil {
 		writeProblem(w, wrong)
 		return
 	}

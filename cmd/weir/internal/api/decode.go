@@ -20,6 +20,7 @@ type form struct {
 	attributes  bool           // of a request, for rules in files
 	patience    *time.Duration // receives the field patience; nil if the path has none
 	key         string         // of all requests, from the header; "" if only the body names keys
+	reserves    bool           // a cost is an estimate, where the rule makes some
 	namesLimits *door.Identity // whose body may hold limits, with that scope; nil if none may
 }
 
@@ -151,7 +152,7 @@ func (d *decoder) add(it item, at spot) {
 	if !it.hasKey {
 		d.fail(badField(at.of(fieldKey).String(), `is missing (the empty key is written "")`))
 	}
-	if !it.hasCost {
+	if !it.hasCost && !(d.reserves && d.Estimates(it.rule)) {
 		it.cost = 1
 	}
 	switch {

@@ -222,8 +222,9 @@ type call struct {
 	results  []weir.Result
 	answer   []byte
 	force    *desk.InForce
-	outcome  rules.Outcome // of a request that attributes describe
-	stray    string        // of an attribute that no rule can read
+	outcome  rules.Outcome  // of a request that attributes describe
+	held     []weir.Request // of a reservation whose units were estimated
+	stray    string         // of an attribute that no rule can read
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -239,7 +240,7 @@ func (c *call) free() {
 	clear(c.results)
 	c.requests, c.calls, c.results, c.apart = c.requests[:0], c.calls[:0], c.results[:0], false
 	c.answer = c.answer[:0]
-	c.force, c.outcome, c.stray = nil, rules.Outcome{}, ""
+	c.force, c.outcome, c.stray, c.held = nil, rules.Outcome{}, "", nil
 	calls.Put(c)
 }
 

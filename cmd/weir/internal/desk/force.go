@@ -18,6 +18,7 @@ type InForce struct {
 	candidates map[*weir.Rule]*weir.Rule
 	leases     leases
 	quotas     quotas
+	estimates  map[string]*front.Estimate // of reservations, by the rule
 	dynamic    dynamic
 	attributes bool                             // find rules
 	retired    map[weak.Pointer[weir.Rule]]bool // rules of the past with names, by which callers may still wait
@@ -40,9 +41,11 @@ func (d *Desk) Use(named []*weir.Rule, config *rules.Config) {
 		f.named[r.Name()] = r
 	}
 	d.waiting.use(named)
-	if before := d.force.Load(); before != nil {
+	before := d.force.Load()
+	if before != nil {
 		f.retire(before)
 	}
+	f.estimate(before)
 	d.force.Store(f)
 	d.Changed()
 }

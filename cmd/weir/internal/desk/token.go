@@ -237,7 +237,11 @@ func (d *Desk) Settle(ctx context.Context, who *door.Identity, token string, eac
 	if (each || len(costs) > 1) && len(costs) != len(requests) {
 		return &CostsError{len(costs), len(requests)}
 	}
-	return d.settleOnce(ctx, r, requests, costs)
+	err = d.settleOnce(ctx, r, requests, costs)
+	if err == nil {
+		d.force.Load().learn(requests, costs)
+	}
+	return err
 }
 
 // Renew gives the reservation of a token its life again, in a new token.

@@ -94,6 +94,11 @@ func (c *conn) wait(args [][]byte) error {
 // decision.
 func (c *conn) reserve(args [][]byte) error {
 	return c.patiently(args, func(p desk.Patient, requests []weir.Request) error {
+		force := c.server.Desk.InForce()
+		if len(args) == 4 && force.Estimates(requests[0].Rule) {
+			requests[0].Cost = 0 // the client has no estimate
+		}
+		requests, _ = force.Estimated(requests)
 		d, token, _, err := c.server.Desk.Reserve(p, requests)
 		if err == nil {
 			c.out = appendBulk(appendHead(c.out, '*', 2), token)

@@ -37,7 +37,7 @@ func (l *loader) checkBudgets() {
 		case !goesOn(engine, d.Name, owner.Limit, d.Limit):
 			n.fail("is that of %s, which has another algorithm or window, so the two would not share it", shown(d.Budget))
 		}
-		for _, name := range []string{"plans", "keys", "candidate", "on_failure", "message"} {
+		for _, name := range []string{"plans", "keys", "candidate", "estimate", "on_failure", "message"} {
 			if other, given := d.given[name]; given {
 				other.fail("belongs to the rule %s, in whose budget this one counts", shown(d.Budget))
 			}

@@ -248,6 +248,7 @@ func (d *draft) makeLimits() {
 	case d.Deny && d.Shadow && d.Name != "":
 		d.Limit, _ = weir.NewRule(name, weir.DenyAll{})
 	}
+	d.completeEstimate()
 	d.plans = d.limitsOf(d.planNode, name, d.planBy)
 	keyed := -1
 	if len(d.key) == 1 {

@@ -39,6 +39,7 @@ func (c *Config) Describe(r *Rule) (fields []Field) {
 	add("keys", limitTexts(r.keys), len(r.keys) > 0)
 	add("cost", c.costText(r), r.cost != 1 || r.costFrom >= 0)
 	add("charge", r.chargeText(), r.After)
+	add("estimate", estimateText(r.Estimate), r.Estimate != nil)
 	add("on_failure", r.OnFailure.String(), r.HasPolicy)
 	add("candidate", limitText(r.Candidate), r.Candidate != nil)
 	add("message", r.Message, r.Message != "")

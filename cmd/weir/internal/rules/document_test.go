@@ -51,7 +51,7 @@ func TestTheExamplesOfTheDocumentWork(t *testing.T) {
 
 func TestTheDocumentNamesEveryField(t *testing.T) {
 	text := page(t)
-	for _, names := range [][]string{fileFields.names(), listenFields.names(), tlsFields.names(), ruleFields.names(), planFields.names(), costFields.names(), chargeFields.names(), stepFields.names()} {
+	for _, names := range [][]string{fileFields.names(), listenFields.names(), tlsFields.names(), ruleFields.names(), planFields.names(), costFields.names(), chargeFields.names(), estimateFields.names(), stepFields.names()} {
 		for _, name := range names {
 			if !strings.Contains(text, "`"+name+"`") {
 				t.Errorf("docs/reference/rules.md does not name the field `%s`", name)

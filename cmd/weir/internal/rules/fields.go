@@ -48,13 +48,14 @@ func (fs fields[T]) names() (names []string) {
 
 // The tables are filled in by init, because their readers use them.
 var (
-	fileFields   fields[loader]
-	listenFields fields[loader]
-	tlsFields    fields[loader]
-	ruleFields   fields[draft]
-	planFields   fields[draft]
-	costFields   fields[draft]
-	chargeFields fields[draft]
+	fileFields     fields[loader]
+	listenFields   fields[loader]
+	tlsFields      fields[loader]
+	ruleFields     fields[draft]
+	planFields     fields[draft]
+	costFields     fields[draft]
+	chargeFields   fields[draft]
+	estimateFields fields[draft]
 )
 
 func init() {
@@ -118,6 +119,7 @@ func init() {
 		{"keys", "Limits of single keys.", mapOf(listOf(texts)), func(n node, d *draft) { d.keyNode = n }},
 		{"cost", "The units of a request.", either(wholes(0, weir.MaxCount), object(&costFields, "from")), func(n node, d *draft) { d.readCost(n) }},
 		{"charge", "When the cost of a request is known: before the work, or after it.", either(words("before", "after"), object(&chargeFields, "when")), func(n node, d *draft) { d.readCharge(n) }},
+		{"estimate", "The units that a reservation holds: what so many in 100 of the last calls of its key did not exceed.", either(texts, object(&estimateFields, "quantile")), func(n node, d *draft) { d.readEstimate(n) }},
 		{"on_failure", "The answer while the engine fails.", words("deny", "allow", "local"), func(n node, d *draft) {
 			d.HasPolicy = d.OnFailure.UnmarshalText([]byte(n.oneOf("deny", "allow", "local"))) == nil
 		}},
@@ -132,6 +134,11 @@ func init() {
 	chargeFields = fields[draft]{
 		{"when", "Before the work, or after it.", words("before", "after"), func(n node, d *draft) { d.After = n.oneOf("before", "after") == "after" }},
 		{"most", "The most units that one cost told after the work counts.", wholes(1, weir.MaxCount), func(n node, d *draft) { d.Most = n.whole(1, weir.MaxCount) }},
+	}
+	estimateFields = fields[draft]{
+		{"quantile", "p1 to p99.", texts, func(n node, d *draft) { d.readQuantile(n) }},
+		{"min", "The least units to hold.", wholes(1, weir.MaxCount), func(n node, d *draft) { d.Estimate.Min = n.whole(1, weir.MaxCount) }},
+		{"max", "The most units to hold, also until 20 costs are known.", wholes(1, weir.MaxCount), func(n node, d *draft) { d.Estimate.Max = n.whole(1, weir.MaxCount) }},
 	}
 	costFields = fields[draft]{
 		{"from", "The attribute that holds the cost.", texts, func(n node, d *draft) { d.readCostFrom(n) }},

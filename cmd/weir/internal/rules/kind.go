@@ -27,7 +27,7 @@ func (d *draft) checkKind() {
 	if _, given := d.given["match"]; !given {
 		d.given[kinds[0]].fail("has no match, so it never decides; for every request write match: any")
 	}
-	for _, name := range []string{"key", "hashed", "missing", "budget", "plans", "keys", "cost", "charge", "candidate", "on_failure"} {
+	for _, name := range []string{"key", "hashed", "missing", "budget", "plans", "keys", "cost", "charge", "estimate", "candidate", "on_failure"} {
 		if n, given := d.given[name]; given {
 			n.fail("belongs to a limit, and the rule has %s", kinds[0])
 		}
@@ -59,6 +59,7 @@ func (d *draft) checkShadow() {
 	for name, why := range map[string]string{
 		"candidate":  "is never decided beside shadow: true; put the limit into a rule of its own",
 		"message":    "is for people whose request the rule refuses, and a shadow refuses none",
+		"estimate":   "is of reservations, and a shadow holds nothing",
 		"on_failure": "is the answer while the engine fails, and a shadow answers no request",
 	} {
 		if n, given := d.given[name]; given && (name == "message" || d.limitNode.Node != nil) {

@@ -17,6 +17,7 @@ package rules
 
 import (
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -56,17 +57,18 @@ type Rule struct {
 	Name      string
 	File      string
 	Line      int
-	Message   string       // for people whose request the rule refuses
-	OnFailure layer.Policy // while the engine fails
-	HasPolicy bool         // the rule names it, so that no policy for other rules stands in for deny
-	Deny      bool         // refuses every request that matches
-	Unlimited bool         // exempts every request that matches from other limits
-	Shadow    bool         // decides and counts, and never refuses
-	Limit     *weir.Rule   // nil for Deny and Unlimited, except in a shadow
-	Candidate *weir.Rule   // nil without one
-	After     bool         // costs are told after the work
-	Most      int64        // units that one told cost counts; 0 for a bound by the capacity
-	Budget    string       // the rule in whose states it counts, or "" for its own
+	Message   string                 // for people whose request the rule refuses
+	OnFailure layer.Policy           // while the engine fails
+	HasPolicy bool                   // the rule names it, so that no policy for other rules stands in for deny
+	Deny      bool                   // refuses every request that matches
+	Unlimited bool                   // exempts every request that matches from other limits
+	Shadow    bool                   // decides and counts, and never refuses
+	Limit     *weir.Rule             // nil for Deny and Unlimited, except in a shadow
+	Candidate *weir.Rule             // nil without one
+	After     bool                   // costs are told after the work
+	Most      int64                  // units that one told cost counts; 0 for a bound by the capacity
+	Estimate  *front.EstimateOptions // of reservations; nil without one
+	Budget    string                 // the rule in whose states it counts, or "" for its own
 
 	order    int // among all rules
 	any      bool

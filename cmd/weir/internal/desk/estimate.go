@@ -1,0 +1,54 @@
+package desk
+
+import (
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
+)
+
+// estimate prepares the estimates of the rules. One that is as before keeps what it has learnt.
+func (f *InForce) estimate(before *InForce) {
+	f.estimates = map[string]*front.Estimate{}
+	if f.Config == nil {
+		return
+	}
+	for rule, options := range f.Config.Estimates() {
+		made, err := front.NewEstimate(options)
+		if err != nil { // the file was checked
+			continue
+		}
+		if before != nil && before.estimates[rule] != nil && before.estimates[rule].EstimateOptions == made.EstimateOptions {
+			made = before.estimates[rule]
+		}
+		f.estimates[rule] = made
+	}
+}
+
+// Estimates reports whether the rule says how many units a reservation holds.
+func (f *InForce) Estimates(rule *weir.Rule) bool {
+	return rule != nil && f.estimates[rule.Name()] != nil
+}
+
+// Estimated returns requests for a reservation with the costs to hold. Those of rules that learn them are estimates of callers, and
+// 0 where a caller has none. held reports whether there are such rules.
+func (f *InForce) Estimated(requests []weir.Request) (estimated []weir.Request, held bool) {
+	if len(f.estimates) == 0 {
+		return requests, false
+	}
+	estimated = append(estimated, requests...)
+	for i := range estimated {
+		q := &estimated[i]
+		if e := f.estimates[q.Rule.Name()]; e != nil {
+			q.Cost, held = e.Of(q.Key, q.Cost), true
+		}
+	}
+	return estimated, held
+}
+
+// learn takes in the true costs of a reservation that is settled: one for each request, one for all, or none if nobody said.
+func (f *InForce) learn(requests []weir.Request, costs []int64) {
+	for i, q := range requests {
+		if e := f.estimates[q.Rule.Name()]; e != nil && len(costs) > 0 {
+			e.Learn(q.Key, costs[min(i, len(costs)-1)])
+		}
+	}
+}
