@@ -90,6 +90,19 @@ func (rs *Rules[R, A]) newAsk() *Ask[R, A] {
 	return a
 }
 
+// cost returns the units that a request of a key takes.
+func (rule *Rule[R, A]) cost(r R, key string) int64 {
+	own, cost := int64(0), int64(1)
+	if rule.Cost != nil {
+		cost = rule.Cost(r)
+		own = cost
+	}
+	if rule.Estimate != nil && own >= 0 {
+		cost = rule.Estimate.Of(key, own)
+	}
+	return cost
+}
+
 // fill adds what a request asks the engine. It stops at a rule that needs a key, unless that is to be skipped.
 func (rs *Rules[R, A]) fill(a *Ask[R, A], r R, part Part, skip bool) error {
 	for i := range rs.list {
@@ -111,9 +124,7 @@ func (rs *Rules[R, A]) fill(a *Ask[R, A], r R, part Part, skip bool) error {
 			return nil
 		}
 		q := limits.For(BoundedKey(key), 1)
-		if rule.Cost != nil {
-			q.Cost = rule.Cost(r)
-		}
+		q.Cost = rule.cost(r, q.Key)
 		if set.slots != nil && part != Rates && a.Lease == 0 {
 			a.Lease = enginekit.NewLease()
 		}

@@ -237,7 +237,7 @@ func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation, take weir.Call) {
 	for i, q := range a.Requests {
 		rule, rates := &f.list[a.At[i]], a.Sets[i].rates
 		if (rule.After != nil || rule.Settled) && rates != nil && counted {
-			g.charges = append(g.charges, charge{at: a.At[i], name: rates.Name(), taken: q.Cost, actual: q.Cost})
+			g.charges = append(g.charges, charge{at: a.At[i], name: rates.Name(), key: q.Key, taken: q.Cost, actual: q.Cost})
 			units.Requests = append(units.Requests, rates.For(q.Key, q.Cost))
 			if i < len(take.Taken) {
 				units.Taken = append(units.Taken, take.Taken[i])

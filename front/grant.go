@@ -32,8 +32,10 @@ type reservation interface {
 type charge struct {
 	at     int // of the rule
 	name   string
+	key    string
 	taken  int64
 	actual int64
+	known  bool // that is the true cost
 	stated bool // by Settle
 }
 
@@ -73,7 +75,7 @@ func (g *Grant[R, A]) asked(c *charge, after func() int64) {
 	cost := max(0, after())
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c.actual = cost
+	c.actual, c.known = cost, true
 }
 
 // Outlive makes the slots last until release is called: for a connection that its request leaves behind.
@@ -100,7 +102,19 @@ func (g *Grant[R, A]) end(ctx context.Context) {
 	}
 	g.mu.Unlock()
 	if len(costs) > 0 {
-		settle(ctx, g.failures, func(ctx context.Context) error { return g.units.Settle(ctx, costs...) })
+		if settle(ctx, g.failures, func(ctx context.Context) error { return g.units.Settle(ctx, costs...) }) {
+			g.learn()
+		}
+	}
+}
+
+// learn tells estimates the true costs that were settled.
+func (g *Grant[R, A]) learn() {
+	for i := range g.charges {
+		c := &g.charges[i]
+		if e := g.rules.list[c.at].Estimate; e != nil && c.known {
+			e.Learn(c.key, c.actual)
+		}
 	}
 }
 
@@ -124,8 +138,8 @@ func (g *Grant[R, A]) releaseNow(ctx context.Context) {
 // settleWithin bounds a settlement, which continues after its client has left.
 const settleWithin = time.Second
 
-// settle settles a reservation. It tries again after an error, which a reservation counts at most once.
-func settle(ctx context.Context, failures *failures, send func(context.Context) error) {
+// settle settles a reservation, and reports whether that succeeded. It tries again after an error, which a reservation counts at most once.
+func settle(ctx context.Context, failures *failures, send func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
 	err := send(ctx)
@@ -135,4 +149,5 @@ func settle(ctx context.Context, failures *failures, send func(context.Context) 
 	if err != nil {
 		failures.log(err)
 	}
+	return err == nil
 }

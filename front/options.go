@@ -70,6 +70,9 @@ type Rule[R, A any] struct {
 	// After states the true cost when the handler has returned, from its answer and the units that were taken. The
 	// difference is given back or counted on top. If the handler panics, the cost stays as it was taken.
 	After func(r R, answer A, taken int64) int64
+	// Estimate chooses the units that a request takes by the true costs of the last requests of its key. Cost is then the
+	// estimate of the program, for a key whose costs are not known yet. The rule needs After, or is Settled, and has no slots.
+	Estimate *Estimate
 	// Settled lets the handler state the true cost with Settle.
 	Settled bool
 }

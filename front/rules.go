@@ -63,6 +63,8 @@ func (rs *Rules[R, A]) compile(given *Rule[R, A]) (*Set, error) {
 		return nil, OptionError(rs.Name, "", "has not exactly one of Limit, Rule and Plan")
 	case given.Missing < MissingShares || given.Missing > MissingUnlimited:
 		return nil, OptionError(rs.Name, "missing", "%d is no policy", given.Missing)
+	case given.Estimate != nil && given.After == nil && !given.Settled:
+		return nil, OptionError(rs.Name, "estimate", "learns true costs, and the rule has none: set After or Settled")
 	}
 	name := "client"
 	if given.Key == nil {
@@ -74,13 +76,13 @@ func (rs *Rules[R, A]) compile(given *Rule[R, A]) (*Set, error) {
 	case given.Plan != nil:
 		return nil, nil
 	case given.Rule != nil:
-		return rs.newSet(given.Rule)
+		return rs.newSetFor(given, given.Rule)
 	}
 	rule, err := rs.parse(given.Limit, name)
 	if err != nil {
 		return nil, err
 	}
-	return rs.newSet(rule)
+	return rs.newSetFor(given, rule)
 }
 
 // parse reads the text of a rule. Only an engine that no other rules use gives it a name, because states belong to names.
@@ -96,6 +98,15 @@ func (rs *Rules[R, A]) parse(text, name string) (*weir.Rule, error) {
 		return nil, OptionError(rs.Name, "limit", "%q has no name, and rules of one name share their states on the Engine: name it, as in %q", text, "reads="+text)
 	}
 	return weir.ParseRule(text)
+}
+
+// newSetFor also checks that the units of the rule can be estimated, if they are to be.
+func (rs *Rules[R, A]) newSetFor(given *Rule[R, A], r *weir.Rule) (*Set, error) {
+	s, err := rs.newSet(r)
+	if err == nil && given.Estimate != nil && s.slots != nil {
+		return nil, OptionError(rs.Name, "estimate", "is of units that a request uses, and %s holds slots: give the slots a rule of their own", r)
+	}
+	return s, err
 }
 
 // newSet checks that a rule can be used, and takes it apart.
@@ -176,7 +187,7 @@ func (rs *Rules[R, A]) setOf(at int, r R) (*Set, error) {
 	if rs.names[rule.Name()] {
 		return nil, OptionError(rs.Name, "plan", "has the name %q of another rule, with which it would share states: give it another", rule.Name())
 	}
-	set, err := rs.newSet(rule)
+	set, err := rs.newSetFor(&rs.list[at], rule)
 	if err == nil && rs.plans.add(rule, set) {
 		rs.Logger.Warn(rs.Name+": plans have named very many rules: answer with the same rules again instead of making new ones", "rules", maxPlans)
 	}

@@ -110,7 +110,7 @@ func (g *Grant[R, A]) state(rule string, cost int64) (found bool, err error) {
 		if g.ended {
 			return true, fmt.Errorf("front: settle: rule %q: the request has ended", rule)
 		}
-		c.actual, c.stated = cost, true
+		c.actual, c.known, c.stated = cost, true, true
 		return true, nil
 	}
 	return false, nil

@@ -19,6 +19,7 @@ package grpclimit
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/grpc"
 
@@ -54,6 +55,9 @@ func PerKey(limits string, key Key) (*Server, error) {
 
 // NewServer returns a Server. Its errors are joined *weir.OptionError, *weir.LimitError and *weir.SyntaxError values.
 func NewServer(o Options) (*Server, error) {
+	if o.EachMessage && slices.ContainsFunc(o.Rules, func(r Rule) bool { return r.Estimate != nil }) {
+		return nil, optionError("eachMessage", "charges messages, whose true costs nobody states, so nothing can be learnt for an Estimate: leave one of them out")
+	}
 	f, err := front.New(front.Options[Call, error]{
 		Name: name, Rules: o.Rules, Key: Peer, Engine: o.Engine, Guard: o.Guard, Lease: o.Lease, DryRun: o.DryRun,
 		MaxWait: o.MaxWait, Observe: o.Observe, Logger: o.Logger,

@@ -26,10 +26,12 @@ type Call struct {
 //	Missing front.Missing                  // what becomes of a call without a key
 //	Cost    func(Call) int64               // 1 by default
 //	After   func(Call, error, int64) int64 // the true cost, when the handler has returned
+//	Estimate *front.Estimate               // what to take before that, learnt from true costs
 //	Settled bool                           // the handler calls Settle
 //
 // The default Key is Peer in a Server and Everyone in a Client. A Server refuses a negative Cost with Unavailable. After gets
-// the error of the handler; a Client has neither After nor Settled. With EachMessage they do not change the costs of messages.
+// the error of the handler; a Client has neither After nor Settled. With EachMessage they do not change the costs of messages, and a rule has no
+// Estimate.
 type Rule = front.Rule[Call, error]
 
 // The treatment of calls without a key, for Rule.Missing: they share one budget, fail with InvalidArgument, or the rule

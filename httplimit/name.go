@@ -24,6 +24,7 @@ type (
 //	Missing front.Missing                            // what becomes of a request without a key
 //	Cost    func(*http.Request) int64                // 1 by default
 //	After   func(*http.Request, Answer, int64) int64 // the true cost, when the handler has returned
+//	Estimate *front.Estimate                          // what to take before that, learnt from true costs
 //	Settled bool                                     // the handler calls Settle
 //
 // The default Key is the client's address. A request with a negative Cost is refused with 503. See also [Failures].
