@@ -122,7 +122,7 @@ func TestCheckPrintsTheMemoryOfAKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, size := range []string{"20 to 28 bytes a key", "29 to 40 bytes a key", "92 to 112 bytes a key"} {
+	for _, size := range []string{"| 20 to 28 |", "| 29 to 40 |", "| 92 to 112, "} {
 		if !strings.Contains(string(document), size) {
 			t.Errorf("docs/reference/memory.md no longer says %q", size)
 		}

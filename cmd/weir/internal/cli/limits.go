@@ -56,12 +56,16 @@ func LimitError(flag string, err error, forms []string) error {
 
 // LimitHints returns the hint for a refused limit, or others for any other error.
 func LimitHints(err error, others []string) []string {
-	if refused, ok := errors.AsType[*weir.LimitError](err); ok && refused.Field == "zone" {
+	refused, ok := errors.AsType[*weir.LimitError](err)
+	switch {
+	case !ok:
+		return others
+	case refused.Field == "zone":
 		return []string{zoneHint}
-	} else if ok {
-		return []string{limitHint(refused.Code)}
+	case refused.Field == "day":
+		return []string{"a month that is shorter than the day has its last day instead, so day 31 is the end of each; a year begins on a day that its month has"}
 	}
-	return others
+	return []string{limitHint(refused.Code)}
 }
 
 // limitHint returns a hint for a limit that is readable but refused.

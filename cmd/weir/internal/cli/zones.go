@@ -16,23 +16,38 @@ var zoneNames string
 // zoneHint is the hint for a quota in an unknown zone.
 const zoneHint = "a zone has the IANA name of a place, such as Europe/Paris, or is UTC"
 
-// withNearestZone ends the error of an unknown zone with the nearest one. What the error of the library ends with is for
-// programs without zone data.
+// The ends of the library's errors of a zone, which are for programs without zone data, and for any text.
+const (
+	endOfUnknown = `; a program without zone data needs import _ "time/tzdata"`
+	endOfNoName  = ", such as Europe/Paris"
+)
+
+// withNearestZone ends the error of an unknown zone with the nearest one, and that of a text that no zone can have as its name
+// with one that differs by a third of it at most.
 func withNearestZone(line string) string {
-	before, ok := strings.CutSuffix(line, `; a program without zone data needs import _ "time/tzdata"`)
+	before, unknown := strings.CutSuffix(line, endOfUnknown)
+	noName := false
+	if !unknown {
+		before, noName = strings.CutSuffix(line, endOfNoName)
+	}
 	words := strings.Split(before, `"`)
-	if !ok || len(words) < 3 {
+	if !unknown && !noName || len(words) < 3 {
 		return line
 	}
-	return before + ": did you mean " + nearestZone(words[len(words)-2]) + "?"
+	zone, differ := nearestZone(words[len(words)-2])
+	if noName && 3*differ > len(words[len(words)-2]) {
+		return line
+	}
+	return before + ": did you mean " + zone + "?"
 }
 
-// nearestZone returns the zone from whose name a text differs least.
-func nearestZone(text string) string {
+// nearestZone returns the zone from whose name a text differs least, and by how many letters.
+func nearestZone(text string) (zone string, differ int) {
 	text = strings.ToLower(text[:min(len(text), 64)])
-	return slices.MinFunc(strings.Fields(zoneNames), func(a, b string) int {
+	zone = slices.MinFunc(strings.Fields(zoneNames), func(a, b string) int {
 		return cmp.Or(distance(text, a)-distance(text, b), len(a)-len(b))
 	})
+	return zone, distance(text, zone)
 }
 
 // distance returns how many letters have to change to make a name of a text. The name of the place alone, or one without its
