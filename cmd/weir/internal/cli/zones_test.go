@@ -92,7 +92,9 @@ func TestAMisspeltZoneGetsTheNearest(t *testing.T) {
 			t.Fatalf("%q for %s: %s, want a zone of the program", text, name, said)
 		}
 		if strings.Contains(text, "/") {
-			near := func(zone string) int { return levenshtein(strings.ToLower(text), strings.ToLower(zone), map[[2]int]int{}) }
+			near := func(zone string) int {
+				return levenshtein(strings.ToLower(text), strings.ToLower(zone), map[[2]int]int{})
+			}
 			for _, other := range []string{name, names[random.IntN(len(names))], names[random.IntN(len(names))]} {
 				if near(other) < near(got) {
 					t.Errorf("%q: it names %s, and %s is nearer", text, got, other)
