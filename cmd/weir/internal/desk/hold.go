@@ -40,6 +40,7 @@ func (d *Desk) Hold(ctx context.Context, domain string, requests []weir.Request,
 	}
 	size := d.holds.room.claim(holdBytes + sizeOf(asks))
 	if size == 0 {
+		d.failures.Warn(d.options.Log, "refused a hold: this daemon has too many open ones", "bytes", mostHeld)
 		return "", ErrHolds
 	}
 	got, err := d.get(Patient{Client: ctx}, asks, (*attempt).hold)
@@ -123,12 +124,14 @@ func (d *Desk) commit(ctx context.Context, h *hold, requests []weir.Request) (st
 	if h.Costs == nil {
 		return h.after() < 0, count()
 	}
-	first, then := count, func() error { return d.giveBack(ctx, h, h.held(requests)) }
+	first, then := count, func() error {
+		stood = d.giveBack(ctx, h, h.held(requests))
+		return nil
+	}
 	if inSteps(requests) {
 		first, then = then, first
 	}
-	err = d.endHold(ctx, h, first)
-	switch {
+	switch err = d.endHold(ctx, h, first); {
 	case err == ErrToken: // the units came back
 		return false, count()
 	case err != nil && !counted:
@@ -137,12 +140,10 @@ func (d *Desk) commit(ctx context.Context, h *hold, requests []weir.Request) (st
 		return false, err
 	}
 	d.holds.forget(h.Lease)
-	lateCount := !counted
-	if err = then(); err != nil && !lateCount {
-		d.failures.Warn(d.options.Log, "units of a hold that was committed stay spent", "error", err)
-		return false, nil
+	if err = then(); err != nil {
+		return false, err
 	}
-	return err == nil, err
+	return stood, nil
 }
 
 // inSteps reports whether a limit can be booked and gets its units back in steps. One in debt gives nothing back, because the debt

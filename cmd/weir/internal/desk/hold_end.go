@@ -53,7 +53,10 @@ const againAfter = time.Second
 // engine is sure to know a commit.
 func (d *Desk) comeBack(h *hold, held []weir.Request) {
 	ctx := context.Background() // the patience bounds each call
-	err := d.endHold(ctx, h, func() error { return d.giveBack(ctx, h, held) })
+	err := d.endHold(ctx, h, func() error {
+		d.giveBack(ctx, h, held)
+		return nil
+	})
 	switch {
 	case err == nil, err == ErrToken:
 	case h.after() < remembered:
@@ -74,6 +77,12 @@ func (d *Desk) endHold(ctx context.Context, h *hold, settle func() error) error 
 	return d.once(ctx, mark, false, settle)
 }
 
-func (d *Desk) giveBack(ctx context.Context, h *hold, held []weir.Request) error {
-	return enginekit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: held, Lease: h.Lease, Taken: h.Taken}).Cancel(ctx)
+// giveBack gives the units of a hold back, and reports whether they came back. If not, the reservation tries again by itself where it
+// can, so nobody else may.
+func (d *Desk) giveBack(ctx context.Context, h *hold, held []weir.Request) bool {
+	err := enginekit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: held, Lease: h.Lease, Taken: h.Taken}).Cancel(ctx)
+	if err != nil {
+		d.failures.Warn(d.options.Log, "units of a hold may stay spent", "error", err)
+	}
+	return err == nil
 }

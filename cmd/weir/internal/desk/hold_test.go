@@ -225,6 +225,10 @@ func TestACommitOfSomethingElseIsAReport(t *testing.T) {
 		"a huge id":      {id: func(id string) string { return strings.Repeat(id, 10_000) }},
 		"another domain": {asks: func(h *holding) (string, []weir.Request) { return "other", h.asks(50) }},
 		"other limits":   {asks: other},
+		"limits that were changed": {asks: func(h *holding) (string, []weir.Request) {
+			rule, _ := weir.NewRule("tokens", weir.FixedWindow{Rate: weir.PerDay(1001)})
+			return domain, []weir.Request{rule.For("ann", 50)}
+		}},
 		"another key": {asks: func(h *holding) (string, []weir.Request) {
 			return domain, []weir.Request{h.rule.For("ann", 50), h.rule.For("bob", 50)}
 		}},
@@ -316,6 +320,13 @@ func always(weir.Call) bool { return true }
 
 var errAway = errors.New("away")
 
+// awayError says that nothing was counted, and that the call may succeed later.
+type awayError struct{ error }
+
+func (e awayError) Unwrap() error          { return e.error }
+func (awayError) WasCounted() weir.Counted { return weir.CountedNo }
+func (awayError) Unavailable() bool        { return true }
+
 func newFailing(below weir.Engine) *failing {
 	f := &failing{}
 	f.Engine = weir.Wrap(below, func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
@@ -327,7 +338,7 @@ func newFailing(below weir.Engine) *failing {
 			_, _ = next(ctx, call)
 			return weir.Answer{}, errAway // perhaps counted
 		}
-		return weir.Answer{}, uncounted{errAway}
+		return weir.Answer{}, awayError{errAway}
 	})
 	return f
 }
@@ -397,6 +408,36 @@ func TestAHoldComesBackOnceTheEngineIsBack(t *testing.T) {
 				t.Errorf("%d holds are remembered, want none", len(h.holds.timers))
 			}
 		})
+	}
+}
+
+// What cannot be given back is tried again, but never given back twice.
+func TestTheUnitsOfAHoldComeBackOnce(t *testing.T) {
+	for _, limits := range []string{"fixed window 1000/d", "cycle 1000/d"} {
+		for _, committed := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				engine := newFailing(weir.NewMemory(weir.MemoryOptions{}))
+				h := newHolding(t, engine, limits)
+				if err := h.Report(t.Context(), h.asks(500)); err != nil {
+					t.Fatal(err)
+				}
+				id, want := h.hold(200), int64(500)
+				engine.fails(func(call weir.Call) bool { return call.Op == weir.OpReturn && call.Taken != nil })
+				if committed {
+					want = 400
+					h.commit(id, 100, false)
+					h.commit(id, 100, false)
+				} else {
+					time.Sleep(time.Minute)
+				}
+				time.Sleep(5 * time.Second)
+				engine.fails(nil)
+				time.Sleep(time.Minute)
+				h.left(want)
+				time.Sleep(time.Hour)
+				h.left(want)
+			})
+		}
 	}
 }
 

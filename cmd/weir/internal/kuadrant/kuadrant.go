@@ -36,7 +36,7 @@ func (s *Server) CheckRateLimit(ctx context.Context, r *service.RateLimitRequest
 // Report counts the hits of the call.
 func (s *Server) Report(ctx context.Context, r *service.RateLimitRequest) (answer *service.RateLimitResponse, err error) {
 	defer s.Envoy.Recover(&err)
-	m, err := s.Envoy.Match(ctx, r, func(d *envoy.RateLimitDescriptor) int64 { return rls.HitsOf(r, d) })
+	m, err := s.Envoy.Match(ctx, r, false, func(d *envoy.RateLimitDescriptor) int64 { return rls.HitsOf(r, d) })
 	if err == nil {
 		err = s.failed(s.Envoy.Desk.Report(ctx, m.Requests))
 	}
@@ -50,7 +50,7 @@ func (s *Server) Reserve(ctx context.Context, r *kuadrantpb.ReserveRequest) (ans
 	if o.Life, err = s.lifeOf(r); err != nil {
 		return nil, err
 	}
-	m, err := s.match(ctx, r, "amount", max(r.Amount, 1))
+	m, err := s.match(ctx, r, true, "amount", max(r.Amount, 1))
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (s *Server) lifeOf(r *kuadrantpb.ReserveRequest) (time.Duration, error) {
 // Commit counts the true cost of a request, and ends its hold.
 func (s *Server) Commit(ctx context.Context, r *kuadrantpb.CommitRequest) (answer *kuadrantpb.CommitResponse, err error) {
 	defer s.Envoy.Recover(&err)
-	m, err := s.match(ctx, r, "actual_amount", r.ActualAmount)
+	m, err := s.match(ctx, r, false, "actual_amount", r.ActualAmount)
 	if err != nil {
 		return nil, err
 	}
@@ -96,12 +96,12 @@ func (s *Server) Commit(ctx context.Context, r *kuadrantpb.CommitRequest) (answe
 func (s *Server) match(ctx context.Context, r interface {
 	GetDomain() string
 	GetDescriptors() []*envoy.RateLimitDescriptor
-}, field string, amount uint64) (rls.Matched, error) {
+}, takes bool, field string, amount uint64) (rls.Matched, error) {
 	if amount > weir.MaxCount {
 		return rls.Matched{}, status.Errorf(codes.InvalidArgument, "kuadrant: %s is %d, want at most %d", field, amount, int64(weir.MaxCount))
 	}
 	asked := &service.RateLimitRequest{Domain: r.GetDomain(), Descriptors: r.GetDescriptors()}
-	return s.Envoy.Match(ctx, asked, func(*envoy.RateLimitDescriptor) int64 { return int64(amount) })
+	return s.Envoy.Match(ctx, asked, takes, func(*envoy.RateLimitDescriptor) int64 { return int64(amount) })
 }
 
 // failed maps an error of the desk to a status.

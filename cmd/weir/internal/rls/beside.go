@@ -19,13 +19,18 @@ type Matched struct {
 }
 
 // Match returns what the rules make of the call of a service beside Envoy's in which each descriptor has the given hits. The
-// caller may ask for all of it.
-func (s *Server) Match(ctx context.Context, r *service.RateLimitRequest, hits func(*envoy.RateLimitDescriptor) int64) (Matched, error) {
+// caller may ask for all of it. It notes decisions without the engine of a call that takes.
+func (s *Server) Match(ctx context.Context, r *service.RateLimitRequest, takes bool, hits func(*envoy.RateLimitDescriptor) int64) (Matched, error) {
 	c, err := s.listed(ctx, r, func(d *envoy.RateLimitDescriptor) (op, int64) { return record, hits(d) })
 	if err != nil {
 		return Matched{}, err
 	}
 	defer c.free()
+	for i := range c.parts {
+		if p := &c.parts[i]; takes && p.reason != "" {
+			s.Desk.NoteJudged(ctx, nameOf(p.rule), !p.refused, p.reason)
+		}
+	}
 	return Matched{slices.Clone(c.others), !c.decision.Allowed}, nil
 }
 
