@@ -27,12 +27,14 @@ STAGE := scripts/stage.sh
 # Go names no commit in a program of a workspace.
 BUILD := -buildvcs=$(if $(wildcard .git),true,false) -tags grpcnotrace -ldflags '-s -w'
 
-# What shares memory between goroutines, so that the race detector has something to find. redislimit takes the longest,
-# so it begins first.
-RACE := ./redislimit/... . ./internal/... ./enginekit ./layer ./pace ./front ./httplimit/... ./grpclimit ./promlimit ./otellimit \
-	./sqllimit/... ./fetch $(addprefix ./cmd/weir/internal/,api desk door fetch kuadrant metrics override pace resp rls rules serve top traces)
+# What shares memory between goroutines, so that the race detector has something to find. What takes the longest begins first.
+RACE := ./redislimit/... ./cmd/weir/internal/serve . ./pace $(addprefix ./internal/,clock fair line memory table waittest word) ./enginekit ./layer \
+	./front ./httplimit/... ./grpclimit ./promlimit ./otellimit ./sqllimit/... ./fetch \
+	$(addprefix ./cmd/weir/internal/,api desk door fetch kuadrant metrics override pace resp rls rules top traces)
 # The other packages, but for the measuring programs: their tests take minutes, and belong to CI.
 REST = $(filter-out $(shell go list $(RACE)) github.com/weirflow/weir/bench/%,$(shell go list work))
+# What -short makes shorter.
+SHORTER = $(shell grep -rlE --include=*_test.go --exclude-dir=bench 'testing[.]Short|randtest[.]Seeds|randtest[.]Rounds' . | xargs -n 1 dirname | sort -u)
 # What computes with words, so that their size matters.
 WORDS := . ./enginekit ./front ./layer ./limittest ./simulate \
 	$(addprefix ./internal/,algorithm calendar clock duration line memory rule scan table vectors word) \
@@ -54,7 +56,7 @@ build: ## build the program: bin/weir
 # packages mostly wait for servers. atexit_sleep_ms: otherwise each program that a test starts takes a second to exit.
 test: deps ## run the tests of all modules; eight minutes on two cores
 	@$(STAGE) --begin
-	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 go test -race -short -vet=off -p 4 -parallel 4 -timeout 20m $(RACE)
+	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 go test -race -short -vet=off -p 4 -parallel 8 -timeout 20m $(RACE)
 	@$(STAGE) 'test' go test -short -vet=off -p 4 -timeout 20m $(REST)
 	@$(STAGE) --total
 
@@ -74,6 +76,7 @@ lint: ## run vet for 64 and 32 bits, and staticcheck; build without SQLite
 
 long: ## test what takes minutes: whole forms of random tests, the measuring programs
 	@$(STAGE) 'long tests' go test -vet=off -run '$(LONG)' ./cmd/weir
+	@$(STAGE) 'whole forms' go test -vet=off -p 4 -timeout 30m $(SHORTER)
 	@$(STAGE) 'nginx import' env WEIR_TIMES=33 go test -vet=off -run 'TestRulesDecideAsNginx$$' ./cmd/weir/internal/nginx
 	@$(STAGE) 'test bench' go test -short -vet=off -timeout 20m ./bench/...
 

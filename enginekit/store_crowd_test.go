@@ -48,7 +48,7 @@ func (s netLocker) Lock(ctx context.Context, keys []string, decide func([]engine
 
 // The promises of waiting, in processes on a store whose swaps conflict, of which some lock.
 func TestWaitingOnAStoreKeepsItsPromisesInRandomSchedules(t *testing.T) {
-	for seed := range randtest.Seeds(t, 10, 5) {
+	for seed := range randtest.Seeds(t, 10, 3) {
 		synctest.Test(t, func(t *testing.T) {
 			store := lockingStore{newMemoryStore(func() int64 { return time.Now().UnixNano() })}
 			store.breaks(5, 0, 0)

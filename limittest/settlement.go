@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"testing"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -80,12 +81,16 @@ func undoCalls(f *fixture) {
 func randomSettlements(f *fixture) {
 	rate, r := weir.Per(20, time.Minute), rand.New(rand.NewPCG(1, 2))
 	bucket, window, log := weir.TokenBucket{Rate: rate, Burst: 25}, weir.FixedWindow{Rate: weir.PerHour(300)}, weir.SlidingLog{Rate: rate}
+	steps := 120
+	if testing.Short() {
+		steps = 40
+	}
 	for _, limits := range [][]weir.Limit{
 		{bucket}, {weir.FixedWindow{Rate: rate}}, {weir.SlidingWindow{Rate: rate}}, {log}, {weir.RateGate{Rate: rate}},
 		{weir.Cycle{Rate: rate}}, {weir.Quota{Count: rate.Count, Unit: weir.Day}}, {bucket, window}, {window, log, bucket},
 	} {
 		h := &trueCosts{fixture: f, rule: f.rule(fmt.Sprint("random ", limits), limits...), costs: make([][]counted, len(limits))}
-		for range 120 {
+		for range steps {
 			f.clock.advance(time.Duration(r.Int64N(int64(20*time.Second))).Truncate(f.tick) * time.Duration(r.IntN(2)))
 			switch open := len(h.open); {
 			case open > 0 && r.IntN(2) == 0:

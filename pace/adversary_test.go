@@ -252,7 +252,7 @@ func (a *adversary) end() {
 }
 
 func TestRivalsDoNotHoldUpWaitingCallers(t *testing.T) {
-	for seed := range randtest.Seeds(t, 15, 15) {
+	for seed := range randtest.Seeds(t, 15, 6) {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAdversary(t, seed)
 			a.run()

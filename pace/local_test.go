@@ -293,7 +293,7 @@ func texts(requests []weir.Request) (all []string) {
 }
 
 func TestCallersThatShareKeysGoAsAModelThatKnowsAllSays(t *testing.T) {
-	for seed := range randtest.Seeds(t, 20, 20) {
+	for seed := range randtest.Seeds(t, 20, 8) {
 		checkAgainstTheModel(t, seed)
 	}
 }

@@ -23,7 +23,7 @@ func TestWaitingKeepsItsPromisesInRandomSchedules(t *testing.T) {
 	} {
 		for i, layers := range []string{"bare", "wrapped"} {
 			t.Run(name+"/"+layers, func(t *testing.T) {
-				for seed := range randtest.Seeds(t, 10, 5) {
+				for seed := range randtest.Seeds(t, 10, 2) {
 					synctest.Test(t, func(t *testing.T) {
 						w := world(t)
 						connect := w.Connect

@@ -57,7 +57,8 @@ func each(ctx context.Context, e *redislimit.Engine, rule *weir.Rule, keys []str
 // A decision gives the same answer and the same value in a call of its own, repeated for other keys, and beside another one.
 func TestASingleOrRepeatedDecisionIsMadeAndStoredLikeAnyOther(t *testing.T) {
 	t.Parallel()
-	const rounds, steps = 25, 60
+	const steps = 60
+	rounds := randtest.Rounds(t, 25, 10)
 	server := redistest.Start(t)
 	client := dial(t, server)
 	random := rand.New(rand.NewPCG(randtest.Seed(t), 0))

@@ -6,6 +6,9 @@ import (
 )
 
 func TestAFunctionThatIsRemovedSinceTheLastTagIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles the project twice: make long runs it")
+	}
 	c := copyProject(t)
 	env := []string{"GOFLAGS=-trimpath"} // the next test run needs to compile none of it again
 	if said := run(t, c.dir, env, "make", "apidiff"); !strings.Contains(said, "no version is tagged yet") {

@@ -20,7 +20,10 @@ func TestAProgramElsewhereBuildsAgainstTheTagsWithGoGetAlone(t *testing.T) {
 	}
 
 	env := proxied(t, c, tags)
-	packages := []string{"", "/httplimit", "/redislimit", "/sqllimit"}
+	packages := []string{""}
+	if !testing.Short() {
+		packages = append(packages, "/httplimit", "/redislimit", "/sqllimit")
+	}
 	if everything {
 		packages = append(packages, "/fetch", "/grpclimit", "/otellimit", "/promlimit")
 		if said := installProgram(t, env); !strings.HasPrefix(said, "weir "+version+" ") {

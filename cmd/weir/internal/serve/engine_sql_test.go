@@ -70,6 +70,7 @@ func TestTwoDaemonsOnOnePostgreSQLShareALimitThroughACrash(t *testing.T) {
 
 // Two daemons on one PostgreSQL do with it what they do with Redis. Each step goes to one of them.
 func TestDaemonsOnADatabaseDoWhatAnEngineDoes(t *testing.T) {
+	t.Parallel()
 	server := sqltest.PostgreSQL(t, "fsync=off")
 	folder := t.TempDir()
 	var daemons, admins []string
@@ -150,6 +151,7 @@ func block(t *testing.T, admin, key string) {
 }
 
 func TestADaemonKeepsItsLimitsInADatabase(t *testing.T) {
+	t.Parallel()
 	for name, engine := range map[string]func(t *testing.T) string{
 		"sqlite": func(t *testing.T) string { return "sqlite:" + t.TempDir() + "/weir.db" },
 		"mariadb": func(t *testing.T) string {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestStartWaitsForARedisThatIsAbsentOrTakesNoWrites(t *testing.T) {
+	t.Parallel()
 	for name, server := range map[string]struct {
 		away, back func(*redistest.Server)
 		reason     string
@@ -61,6 +62,7 @@ func TestStartWaitsForARedisThatIsAbsentOrTakesNoWrites(t *testing.T) {
 }
 
 func TestStartEndsClearlyWithARedisThatStaysReadOnly(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	redis.Do("REPLICAOF", "127.0.0.1", "1")
 	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--engine", "redis://"+redis.Addr, "--engine-wait", "3s")
@@ -81,6 +83,7 @@ func TestStartEndsClearlyWithARedisThatStaysReadOnly(t *testing.T) {
 }
 
 func TestTheStateOfTheEngineFollowsRedisWithoutTraffic(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	socket := filepath.Join(t.TempDir(), "admin")
 	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+redis.Addr, "--admin", "unix:"+socket)

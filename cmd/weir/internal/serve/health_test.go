@@ -83,8 +83,10 @@ var absents = map[string]func(t *testing.T) absent{
 }
 
 func TestADaemonWithAPolicyStartsWhileItsEngineIsUnreachable(t *testing.T) {
+	t.Parallel()
 	for name, begin := range absents {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			away := begin(t)
 			url, log := startLoggedDaemon(t, "--http", "127.0.0.1:0", "--engine", away.engine, "--engine-wait", "0", "--deadline", "200ms", "--peers", "2", "--on-failure", "local", "--rule", "default=fixed window 4/1d")
 			for i, want := range []string{`{"allowed":true`, `{"allowed":true`, `{"allowed":false`} {
@@ -108,6 +110,7 @@ func TestADaemonWithAPolicyStartsWhileItsEngineIsUnreachable(t *testing.T) {
 
 // What no wait can mend ends the start, whatever the policies are. So does an absent engine if nobody has chosen a policy.
 func TestAPolicyHidesNoMistake(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	redis.Do("CONFIG", "SET", "requirepass", "hunter2")
 	gone := redistest.Start(t)
@@ -130,24 +133,28 @@ func TestAPolicyHidesNoMistake(t *testing.T) {
 		"a later version":           {urlOf(postgres) + "&table=later", "has version 2, not 1"},
 		"no policy for a database":  {urlOf(absent), "connect: "},
 	} {
-		args := []string{"--engine", tt.engine, "--http", "127.0.0.1:0", "--engine-wait", "0"}
-		if !strings.HasPrefix(name, "no policy") {
-			args = append(args, "--on-failure", "allow")
-		}
-		cmd := daemonCommand(t, args...)
-		var log strings.Builder
-		cmd.Stderr = &log
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if err := waitForEnd(cmd); err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(log.String(), tt.want) {
-			t.Errorf("%s: got %v, want exit code 1 and …%s…:\n%s", name, err, tt.want, &log)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"--engine", tt.engine, "--http", "127.0.0.1:0", "--engine-wait", "0"}
+			if !strings.HasPrefix(name, "no policy") {
+				args = append(args, "--on-failure", "allow")
+			}
+			cmd := daemonCommand(t, args...)
+			var log strings.Builder
+			cmd.Stderr = &log
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if err := waitForEnd(cmd); err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(log.String(), tt.want) {
+				t.Errorf("got %v, want exit code 1 and …%s…:\n%s", err, tt.want, &log)
+			}
+		})
 	}
 }
 
 // A mistake that nobody could see at the start, because the server was away, is named when the server is back.
 func TestAMistakeBehindAnOutageIsNamed(t *testing.T) {
+	t.Parallel()
 	server := mistakenPostgreSQL(t)
 	server.Kill()
 	socket := filepath.Join(t.TempDir(), "admin")

@@ -135,6 +135,7 @@ func stalledLog(t *testing.T) *os.File {
 const patience = time.Minute
 
 func TestDaemonWhoseLogStallsAnswersSavesAndStops(t *testing.T) {
+	t.Parallel()
 	f := &stateFile{path: filepath.Join(t.TempDir(), "state"), log: slog.New(slog.DiscardHandler)}
 	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--rule", slowRule(t).String(), "--state", f.path)
 	cmd.Stderr = stalledLog(t)
@@ -151,6 +152,7 @@ func TestDaemonWhoseLogStallsAnswersSavesAndStops(t *testing.T) {
 }
 
 func TestDaemonThatFailsEndsThoughItsLogStalls(t *testing.T) {
+	t.Parallel()
 	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--state", filepath.Join(t.TempDir(), "nowhere", "state"))
 	cmd.Stderr = stalledLog(t)
 	if err := cmd.Start(); err != nil {

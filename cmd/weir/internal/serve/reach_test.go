@@ -169,7 +169,7 @@ func (c *reachClient) keys(r *rand.Rand, rule string) string {
 // A block without a warning is in force for the client whose key a person wrote, as he knows it. One that warns is not.
 func TestABlockReachesTheClientItNamesOrWarns(t *testing.T) {
 	warned, reached := map[string]int{}, map[string]int{}
-	for seed := range randtest.Seeds(t, 2000, 2000) {
+	for seed := range randtest.Seeds(t, 2000, 1000) {
 		r := rand.New(rand.NewPCG(seed, 39))
 		line := reachRules[r.IntN(len(reachRules))]
 		rule := strings.TrimSuffix(strings.Fields(line)[1], ",")
@@ -202,7 +202,7 @@ func TestABlockReachesTheClientItNamesOrWarns(t *testing.T) {
 // for the client as whose beginning it was written.
 func TestABlockOfAPrefixReachesTheClientsItNamesOrWarns(t *testing.T) {
 	tried := map[string]int{}
-	for seed := range randtest.Seeds(t, 2000, 2000) {
+	for seed := range randtest.Seeds(t, 2000, 1000) {
 		r := rand.New(rand.NewPCG(seed, 40))
 		line := reachRules[r.IntN(len(reachRules))]
 		rule := strings.TrimSuffix(strings.Fields(line)[1], ",")
@@ -242,7 +242,7 @@ func TestABlockOfAPrefixReachesTheClientsItNamesOrWarns(t *testing.T) {
 func TestTheAdviceForANetworkReachesItAlone(t *testing.T) {
 	advised := regexp.MustCompile(`begin with --prefix (\S+)$`)
 	found := 0
-	for seed := range randtest.Seeds(t, 1500, 1500) {
+	for seed := range randtest.Seeds(t, 1500, 750) {
 		r := rand.New(rand.NewPCG(seed, 41))
 		client := randomClient(r)
 		bits := 8 * (1 + r.IntN(3))
@@ -279,7 +279,7 @@ func TestTheAdviceForANetworkReachesItAlone(t *testing.T) {
 // have any key.
 func TestABlockOfAllRulesReachesTheClientItNamesOrWarns(t *testing.T) {
 	silent := 0
-	for seed := range randtest.Seeds(t, 2000, 2000) {
+	for seed := range randtest.Seeds(t, 2000, 1000) {
 		r := rand.New(rand.NewPCG(seed, 42))
 		lines := slices.Clone(reachRules)
 		r.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })

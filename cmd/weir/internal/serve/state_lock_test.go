@@ -134,6 +134,7 @@ func TestFileThatCannotBeLockedIsUsedWithAWarning(t *testing.T) {
 
 // As on a file system without locks.
 func TestTwoThatSaveOneFileWithoutALockNeverTearIt(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state")
 	var saving sync.WaitGroup
 	for i := range 2 {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -129,18 +130,18 @@ func drawCall(random *rand.Rand) (parts []asksFor) {
 
 // Envoy's calls under a rule that charges after the work are answered as a slow model says.
 func TestToldCostsAreCountedAsASlowModelSays(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	for name, args := range map[string][]string{"memory": nil, "Redis": {"--engine", "redis://" + server.Addr, "--deadline", "5s"},
 		"Redis, leased": {"--engine", "redis://" + server.Addr + "/1", "--deadline", "5s", "--lease"}} {
 		t.Run(name, func(t *testing.T) {
 			client := startEnvoy(t, args...)
-			const seed = 42
-			random, model := rand.New(rand.NewPCG(seed, 1)), toldModel{map[asksFor]int64{}}
-			for i := range 1500 {
+			random, model := rand.New(rand.NewPCG(randtest.Seed(t), 1)), toldModel{map[asksFor]int64{}}
+			for i := range randtest.Rounds(t, 1500, 500) {
 				parts := drawCall(random)
 				got, err := client.ask(t.Context(), parts...)
 				if want := model.ask(parts...); err != nil || got != want {
-					t.Fatalf("seed %d: call %d, %v: got %v, %v, want %v of %v", seed, i, parts, got, err, want, model.used)
+					t.Fatalf("call %d, %v: got %v, %v, want %v of %v", i, parts, got, err, want, model.used)
 				}
 			}
 		})
