@@ -39,6 +39,7 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 		"config":         "domain: shop\ndescriptors:\n  - {key: path, rate_limit: {unit: minute, requests_per_unit: 5}}\n",
 		"nginx.conf":     "limit_req_zone $uri zone=a:1m rate=1r/s; server { limit_req zone=a; }",
 		"record.jsonl":   `{"time":"2026-11-22T02:30:00Z","rule":"default","key":"alice","cost":3,"allowed":true}` + "\n",
+		"calls.jsonl":    `{"time":"2026-11-22T02:30:00Z","user":"alice","tokens":300}` + "\n",
 	} {
 		_ = os.MkdirAll(filepath.Dir(name), 0o700)
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

@@ -16,6 +16,7 @@ type options struct {
 	suggest string
 	target  simulate.Target
 	top     int
+	holds   holdOptions
 }
 
 // targetForms are an example of each target.
@@ -42,6 +43,9 @@ func (o *options) parse() (key simulate.Key, candidates []simulate.Candidate, er
 		return key, nil, cli.Misuse(errors.New("replay: no --limit and no --config to try"), "for example: weir replay --limit 'token bucket 1/s burst 10' access.log")
 	case o.top < 0:
 		return key, nil, cli.Misusef("0 shows no worst keys and minutes", "--top: %d is below 0", o.top)
+	}
+	if err = o.holds.check(o.cost != "", o.suggest != ""); err != nil {
+		return key, nil, err
 	}
 	candidates, err = cli.Candidates(o.Limits)
 	return key, candidates, err

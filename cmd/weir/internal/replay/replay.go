@@ -23,6 +23,10 @@ denied: in total, for the worst keys and in the worst minutes. It takes the time
 from the log and decides as the daemon does. Of two limits it also shows which
 keys would notice the change from the first to the second.
 
+With --cost and --estimate it also shows what a reservation should hold for work
+whose cost is known only when it ends: nothing, always --estimate-max, or what most
+of the last calls of the key cost.
+
 With --suggest it searches the log for token buckets that just meet a TARGET:
   refuse 0.1%    refuse no more than this share of the requests
   spare 99%      refuse no client below this percentile of clients by requests
@@ -42,6 +46,7 @@ the reason, and shows the first of them.`,
   weir replay --key ip,path --limit 'token bucket 1/s burst 5 and fixed window 1000/1d' access.log
   weir replay --key request.headers.X-Api-Key.0 --limit 'fixed window 100/1m' requests.jsonl
   weir replay --suggest 'refuse 0.1%' --plot tradeoff.svg access.log
+  weir replay --key user --cost tokens --limit 'quota 1000000/day' --estimate p95 --estimate-max 8000 --took 20s calls.jsonl
   weir replay --key key --cost cost --limit 'token bucket 5/s burst 20' record.jsonl
   zcat access.log.*.gz | weir replay --limit 'sliding log 5/10s' --format json --top 3
   weir rules import nginx nginx.conf > weir.yaml && weir replay --config weir.yaml access.log`,
@@ -55,6 +60,7 @@ the reason, and shows the first of them.`,
 	flags.StringVar(&o.suggest, "suggest", "", "suggest limits for this `TARGET` instead of trying one")
 	flags.StringVar(&o.cost, "cost", "", "read the cost of each line from this `FIELD` of JSON lines; without it each costs 1")
 	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
+	o.holds.addFlags(cmd)
 	cli.Offer(cmd, "suggest", targetForms...)
 	cli.Offer(cmd, "cost", "cost")
 	return cmd
@@ -86,6 +92,11 @@ func (o *options) run(files []string, in io.Reader, out, errs io.Writer) error {
 	report, err := traffic.Replay(candidates, simulate.Options{Top: o.top, Progress: progress.Stage("deciding")})
 	if err != nil {
 		return cli.Fail(err, "this is a bug in weir: please report it with the limit text")
+	}
+	if o.holds.percent > 0 {
+		if report.Holds, err = o.holds.try(traffic, candidates); err != nil {
+			return err
+		}
 	}
 	if o.suggest != "" {
 		err = o.writeSuggestions(traffic, key, report, out, progress)

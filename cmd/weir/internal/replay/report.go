@@ -24,6 +24,9 @@ func reportTable(key simulate.Key, report simulate.Report, s screen.Screen) stri
 		b.WriteString(s.Table(reasonTable(report)) + "\n")
 	}
 	b.WriteString(s.Table(limitTable(report)))
+	if len(report.Holds) > 0 {
+		b.WriteString("\n" + s.Table(holdTable(report)))
+	}
 	writeDifference(&b, report, s)
 	for _, l := range report.Limits {
 		writeWorst(&b, l, s)
