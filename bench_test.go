@@ -89,6 +89,41 @@ func (t *takeBench) next(i int) func() {
 	}
 }
 
+// BenchmarkMemoryTakeOfSeveral measures decisions on several limits: of one key, and of rules with a key each.
+func BenchmarkMemoryTakeOfSeveral(b *testing.B) {
+	limits := map[string]weir.Limit{
+		"allowed": weir.TokenBucket{Rate: weir.PerSecond(1e9), Burst: 1e9}, "denied": weir.TokenBucket{Rate: weir.PerDay(1), Burst: 1},
+		"window": weir.FixedWindow{Rate: weir.PerDay(1e9)},
+	}
+	for _, c := range []struct {
+		name  string
+		rules [][]string // the limits of each rule
+	}{
+		{"one", [][]string{{"allowed"}}},
+		{"two limits", [][]string{{"allowed", "window"}}},
+		{"two limits, denied", [][]string{{"denied", "window"}}},
+		{"two keys", [][]string{{"allowed"}, {"window"}}},
+		{"two keys, denied", [][]string{{"denied"}, {"window"}}},
+		{"four keys", [][]string{{"allowed"}, {"window"}, {"allowed"}, {"window"}}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			var requests []weir.Request
+			for i, names := range c.rules {
+				var all []weir.Limit
+				for _, name := range names {
+					all = append(all, limits[name])
+				}
+				requests = append(requests, mustRule(b, "rule"+strconv.Itoa(i), all...).For("user:"+strconv.Itoa(i), 1))
+			}
+			engine, ctx := weir.NewMemory(weir.MemoryOptions{}), context.Background()
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = engine.Take(ctx, requests...)
+			}
+		})
+	}
+}
+
 // BenchmarkMemoryTakeNeverSeen measures a decision on a new key, so that the engine grows all the time.
 func BenchmarkMemoryTakeNeverSeen(b *testing.B) {
 	for _, limit := range []weir.Limit{weir.TokenBucket{Rate: weir.PerDay(9)}, weir.SlidingLog{Rate: weir.PerDay(9)}} {

@@ -22,6 +22,7 @@ import (
 	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // Engine decides on requests. It is safe for concurrent use.
@@ -95,7 +96,7 @@ func (h *home) take(key table.Hash, now, cost int64, a *algorithm.Answer) (done 
 	if len(h.parts) == 1 {
 		return h.parts[0].limit.Take(key, now, cost, a)
 	}
-	done = h.row.Take(key, now, cost, a)
+	done = word.Take([]word.Ask{{Row: h.row, Key: key, Cost: cost}}, now, a)
 	if !a.Allowed {
 		a.Ordinal = uint8(a.Binding)
 	}
@@ -119,6 +120,9 @@ const (
 func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int64, answer algorithm.Answer, err error) {
 	var space callSpace
 	reading := e.clock.Now()
+	if verb == Take && len(requests) > 1 && requests[0].Lease == 0 && e.takeWords(requests, reading, &answer) {
+		return 0, answer, nil
+	}
 	c := e.layOut(requests, reading, &space)
 	now, err := e.lock(&c, reading)
 	if err != nil {
@@ -148,6 +152,37 @@ func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int6
 		c.count(&answer)
 	}
 	return times, answer, nil
+}
+
+// takeWords takes several requests on the fast path: see TakeOne. The answer must be zero.
+func (e *Engine) takeWords(requests []rule.Request, now int64, a *algorithm.Answer) (done bool) {
+	var homes [word.MaxLimits]*home
+	var space [word.MaxLimits]word.Ask
+	asks, limits := space[:0], 0
+	for i := range requests {
+		q := &requests[i]
+		h := e.homeOf(q.Rule, now)
+		if h.row == nil || limits+len(h.parts) > word.MaxLimits {
+			return false
+		}
+		homes[i], asks, limits = h, append(asks, word.Ask{Row: h.row, Key: e.seed.Hash(q.Key), Cost: q.Cost}), limits+len(h.parts)
+	}
+	if !word.Take(asks, now, a) {
+		return false
+	}
+	request := 0
+	for ; a.Binding >= len(homes[request].parts); request++ {
+		a.Binding -= len(homes[request].parts)
+	}
+	if !a.Allowed {
+		a.Ordinal = uint8(a.Binding)
+	}
+	a.Binding = request
+	for i := range asks {
+		homes[i].counts.count(a.Allowed || i != request)
+	}
+	runtime.KeepAlive(requests) // so that their states were not freed: see named
+	return true
 }
 
 // Reset clears the keys of the requests under their rules. A key without room shares its state with others, which

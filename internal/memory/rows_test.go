@@ -109,6 +109,28 @@ func (m statesModel) ask(t *testing.T, e *Engine, random *rand.Rand, r *rule.Com
 	return got, want
 }
 
+// askBoth asks both for one take of two keys.
+func (m statesModel) askBoth(t *testing.T, e *Engine, requests []rule.Request, now int64) (got, want algorithm.Answer) {
+	t.Helper()
+	first := m.parts(requests[0].Rule, requests[0].Key, requests[0].Cost)
+	parts := append(first, m.parts(requests[1].Rule, requests[1].Key, requests[1].Cost)...)
+	_, got, err := e.Decide(Take, requests, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = algorithm.Take(parts, now)
+	m.keep(requests[0].Rule, requests[0].Key, parts[:len(first)])
+	m.keep(requests[1].Rule, requests[1].Key, parts[len(first):])
+	ordinal := want.Binding
+	if want.Binding = 0; ordinal >= len(first) {
+		want.Binding, ordinal = 1, ordinal-len(first)
+	}
+	if !want.Allowed {
+		want.Ordinal = uint8(ordinal)
+	}
+	return got, want
+}
+
 // compareRows takes at random under rules of one name with 1 to 4 limits, beside the model.
 func compareRows(t *testing.T, seed uint64, ops int) {
 	random := rand.New(rand.NewPCG(seed, 21))
@@ -144,7 +166,13 @@ func compareRows(t *testing.T, seed uint64, ops int) {
 		if random.IntN(3) == 0 {
 			key = "hot"
 		}
-		if got, want := m.ask(t, e, random, r, key, random.Int64N(6), now); got != want {
+		got, want := algorithm.Answer{}, algorithm.Answer{}
+		if other := fmt.Sprint(random.IntN(keys)); other != key && random.IntN(4) == 0 {
+			got, want = m.askBoth(t, e, []rule.Request{{Rule: r, Key: key, Cost: random.Int64N(6)}, {Rule: rules[random.IntN(len(rules))], Key: other, Cost: random.Int64N(6)}}, now)
+		} else {
+			got, want = m.ask(t, e, random, r, key, random.Int64N(6), now)
+		}
+		if got != want {
 			t.Fatalf("seed %d op %d: %s for key %s at %d:\ngot  %+v\nwant %+v", seed, op, r.Text, key, now, got, want)
 		}
 	}
@@ -224,6 +252,12 @@ func TestConcurrentCallersOfSeveralLimitsGetExactlyTheUnits(t *testing.T) {
 						if random.IntN(4) == 0 {
 							r = rules[random.IntN(len(rules))]
 						}
+						if other := random.IntN(keys); other != k && random.IntN(3) == 0 {
+							n := takeOfBoth(e, random, []rule.Request{{Rule: r, Key: fmt.Sprint(k)}, {Rule: rules[random.IntN(len(rules))], Key: fmt.Sprint(other)}})
+							admitted[k].Add(n)
+							admitted[other].Add(n)
+							continue
+						}
 						admitted[k].Add(takeUnits(e, random, r, fmt.Sprint(k)))
 						if i%3 == 0 {
 							takeUnits(e, random, r, fmt.Sprintf("%d of %d", i, c))
@@ -266,8 +300,18 @@ func takeUnits(e *Engine, random *rand.Rand, r *rule.Compiled, key string) int64
 	return n
 }
 
-// TestRulesOfSeveralLimitsTakeOneEntry holds that a decision on several limits needs no lock of a shard: one that is
-// locked does not delay it.
+// takeOfBoth takes 1 to 3 units of two keys at once, and returns the units admitted of each.
+func takeOfBoth(e *Engine, random *rand.Rand, requests []rule.Request) int64 {
+	n := 1 + random.Int64N(3)
+	requests[0].Cost, requests[1].Cost = n, n
+	if _, a, _ := e.Decide(Take, requests, 0); !a.Allowed {
+		return 0
+	}
+	return n
+}
+
+// TestRulesOfSeveralLimitsTakeOneEntry holds that a decision on several limits, of one key or two, needs no lock of a shard: one
+// that is locked does not delay it.
 func TestRulesOfSeveralLimitsTakeOneEntry(t *testing.T) {
 	now := int64(1_700_000_000_000_000_000)
 	for name, rules := range rowRules(5) {
@@ -282,6 +326,10 @@ func TestRulesOfSeveralLimitsTakeOneEntry(t *testing.T) {
 			var a algorithm.Answer
 			if !e.TakeOne(r, "k", 1, &a).Done() || !a.Allowed {
 				t.Errorf("%s: a new key of %s was not decided without a lock: %+v", name, r.Text, a)
+			}
+			var both algorithm.Answer
+			if requests := []rule.Request{{Rule: r, Key: "l", Cost: 1}, {Rule: r, Key: "m", Cost: 1}}; len(r.Parts) <= 2 && (!e.takeWords(requests, now, &both) || !both.Allowed) {
+				t.Errorf("%s: two new keys of %s were not decided without a lock: %+v", name, r.Text, both)
 			}
 		}
 		for i := range e.shards {

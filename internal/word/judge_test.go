@@ -11,14 +11,15 @@ import (
 // judge takes at random from the words of a few tables, and takes the same from states by the functions of 128 bits. Both
 // must agree. It stands for the caller of package word: it keeps states that do not fit in words, and decides on them.
 type judge struct {
-	random  *rand.Rand
-	base    int64
-	now     int64
-	tables  []*judged
-	rows    map[[MaxRow]*Limit]*Row
-	keys    int
-	ops     int
-	decided int // on the words alone
+	random *rand.Rand
+	base   int64
+	now    int64
+	tables []*judged
+	rows   map[[MaxLimits]*Limit]*Row
+	keys   int
+	ops    int
+	// Decisions on the words alone, and those of several keys.
+	decided, together int
 }
 
 // judged is a table under test.
@@ -38,7 +39,7 @@ type judgedColumn struct {
 
 func newJudge(seed uint64) *judge {
 	random := rand.New(rand.NewPCG(seed, 17))
-	j := &judge{rows: map[[MaxRow]*Limit]*Row{}, random: random, keys: 1 + random.IntN(40)}
+	j := &judge{rows: map[[MaxLimits]*Limit]*Row{}, random: random, keys: 1 + random.IntN(40)}
 	if random.IntN(4) == 0 {
 		j.keys = 3000 // segments split, and idle keys are evicted
 	}
@@ -206,13 +207,12 @@ func (j *judge) decide(asks []judgedAsk) (wait int64, err error) {
 	var got algorithm.Answer
 	allowOnly, done := j.random.IntN(4) == 0, false
 	switch q := asks[0]; {
-	case len(asks) > 1: // left to the locks
-	case len(q.columns) == 1 && allowOnly && q.N > 0:
+	case len(asks) > 1 || len(q.columns) > 1:
+		done = j.take(asks, &got)
+	case allowOnly && q.N > 0:
 		return j.allow(q)
-	case len(q.columns) == 1:
-		done = q.Row.limits[0].Take(q.Hash, j.now, q.N, &got)
 	default:
-		done = numbered(q.Row) && q.Row.Take(q.Hash, j.now, q.N, &got)
+		done = q.Row.limits[0].Take(q.Hash, j.now, q.N, &got)
 	}
 	if !done {
 		return j.underLock(asks)
@@ -227,7 +227,20 @@ func (j *judge) decide(asks []judgedAsk) (wait int64, err error) {
 	return want.RetryAfter, j.compareWords(asks)
 }
 
-func numbered(r *Row) bool { return NewRow(r.limits) != nil }
+// take decides on the words of all asks at once, if words tell the rates of their limits.
+func (j *judge) take(asks []judgedAsk, a *algorithm.Answer) (done bool) {
+	var all []Ask
+	for _, q := range asks {
+		if NewRow(q.Row.limits) == nil {
+			return false
+		}
+		all = append(all, Ask{q.Row, q.Hash, q.N})
+	}
+	if done = Take(all, j.now, a); done {
+		j.together += len(asks) - 1
+	}
+	return done
+}
 
 func describeAsks(asks []judgedAsk) (text string) {
 	for _, q := range asks {
@@ -347,7 +360,7 @@ func (j *judge) putBack(c *judgedColumn, l *Limit, loan *Loan, h table.Hash, p *
 
 // rowOf returns the row of limits, which callers keep.
 func (j *judge) rowOf(in *Table, limits []*Limit) *Row {
-	var key [MaxRow]*Limit
+	var key [MaxLimits]*Limit
 	copy(key[:], limits)
 	if j.rows[key] == nil {
 		j.rows[key] = newRow(in, limits)

@@ -67,7 +67,7 @@ func TestARefusalOfARowWritesNothing(t *testing.T) {
 		e = readOnly(t, e)
 		var a algorithm.Answer
 		onReadOnly(t, func() {
-			if done := r.take(e, pairKey, pairNow, 1, &a); done != decided || a.Allowed || a.RetryAfter == 0 {
+			if done := takeOn(r, e, 1, &a); done != decided || a.Allowed || a.RetryAfter == 0 {
 				t.Errorf("%T: %v, %+v, want a refusal", limits, done, a)
 			}
 		})

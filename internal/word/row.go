@@ -1,22 +1,24 @@
 package word
 
 import (
+	"sync/atomic"
+
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Row decides on several limits of one key at once, on the words of one entry. Nothing is written unless all admit.
+// Row is the limits of a rule, which decide at once on the words of one entry.
 type Row struct {
 	in     *Table
 	limits []*Limit
 }
 
-// MaxRow is the largest number of limits of a Row.
-const MaxRow = 4
+// MaxLimits is the largest number of limits of a Row, and of all asks of a Take.
+const MaxLimits = 4
 
 // NewRow returns the row of limits, or nil if they are too many or not of one table.
 func NewRow(limits []*Limit) *Row {
-	if len(limits) > MaxRow {
+	if len(limits) > MaxLimits {
 		return nil
 	}
 	for _, l := range limits {
@@ -29,49 +31,46 @@ func NewRow(limits []*Limit) *Row {
 
 func newRow(in *Table, limits []*Limit) *Row { return &Row{in, limits} }
 
-// Take decides on the words of h and writes the answer to a, which must be zero. Binding is the index of a limit. done
-// is false if the decision needs the lock.
+// Ask is a cost of a key under the limits of a row.
+type Ask struct {
+	Row  *Row
+	Key  table.Hash
+	Cost int64
+}
+
+// loans counts the loans of the key's shard.
+func (q *Ask) loans() *atomic.Uint64 { return &q.Row.in.loans[q.Key%table.Shards] }
+
+// mostTries bounds how often a Take begins again. Callers of the same keys in another order can keep each other from holding
+// all entries, as long as they keep in step.
+const mostTries = 64
+
+// Take decides on asks for different keys at once, and writes the answer to a, which must be zero. Nothing is written unless
+// all limits admit. Binding is the index of a limit among those of all asks. done is false if the decision needs the lock.
 //
 // It decides on words that it reads without a hold, like takePair.
-func (r *Row) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
-	for {
-		e, ok := r.claim(h, now)
-		if !ok {
-			return false
-		}
-		if result := r.take(e, h, now, n, a); result != moved {
+func Take(asks []Ask, now int64, a *algorithm.Answer) (done bool) {
+	for range mostTries {
+		if result := takeOnce(asks, now, a); result != moved {
 			return result == decided
 		}
 		*a = algorithm.Answer{}
 	}
+	return false
 }
 
-func (r *Row) take(e table.Entry, h table.Hash, now, n int64, a *algorithm.Answer) result {
-	var d rowDecision
-	loans, first := r.in.loans[h%table.Shards].Load(), e.First()
-	result := settled(first)
-	if result == decided {
-		result = d.decide(r, e, first, now, n)
-	}
-	if result == decided && !d.compose(now, a) {
-		result = slow
-	}
-	switch {
-	case result != decided:
-	case !a.Changed:
-		if !d.stands(e, first) || r.in.loans[h%table.Shards].Load() != loans {
-			return moved
+func takeOnce(asks []Ask, now int64, a *algorithm.Answer) result {
+	var d decision
+	for i := range asks {
+		e, ok := asks[i].Row.claim(asks[i].Key, now)
+		if !ok {
+			return slow
 		}
-	case !e.Swap(first, table.Held):
-		return moved
-	default:
-		if !d.isOf(e) {
-			e.Release(first)
-			return moved
+		if result := d.look(&asks[i], e, now); result != decided {
+			return result
 		}
-		e.Release(d.store(e, first))
 	}
-	return result
+	return d.finish(asks, now, a)
 }
 
 // claim returns the entry of h, with a span for each limit. ok is false if there is no room for it.

@@ -17,11 +17,25 @@ func rowOn(limits ...algorithm.Worder) *Row {
 	return NewRow(on)
 }
 
+// takeOn decides once on an entry.
+func takeOn(r *Row, e table.Entry, n int64, a *algorithm.Answer) result {
+	var d decision
+	asks := []Ask{{r, pairKey, n}}
+	if result := d.look(&asks[0], e, pairNow); result != decided {
+		return result
+	}
+	return d.finish(asks, pairNow, a)
+}
+
+func rowTake(r *Row, n int64, a *algorithm.Answer) (done bool) {
+	return Take([]Ask{{r, pairKey, n}}, pairNow, a)
+}
+
 // exhaustedRow returns a row of limits that has taken all n units of one of them, and the key's entry.
 func exhaustedRow(t *testing.T, n int64, limits ...algorithm.Worder) (*Row, table.Entry) {
 	r := rowOn(limits...)
 	var a algorithm.Answer
-	if !r.Take(pairKey, pairNow, n, &a) || !a.Allowed {
+	if !rowTake(r, n, &a) || !a.Allowed {
 		t.Fatalf("the first %d units: %+v", n, a)
 	}
 	return r, r.in.Find(pairKey)
@@ -39,10 +53,10 @@ func TestARowDecidesNothingOnAnEntryThatChangesMeanwhile(t *testing.T) {
 	}{
 		{"nothing, a refusal", func(*Row, table.Entry) {}, 6, true, true},
 		{"another caller takes from both limits, a refusal", func(r *Row, _ table.Entry) {
-			r.Take(pairKey, pairNow, 5, new(algorithm.Answer))
+			rowTake(r, 5, new(algorithm.Answer))
 		}, 6, false, false},
 		{"another caller takes from both limits, an admission", func(r *Row, _ table.Entry) {
-			r.Take(pairKey, pairNow, 5, new(algorithm.Answer))
+			rowTake(r, 5, new(algorithm.Answer))
 		}, 2, false, false},
 		{"another caller takes from the second limit, an admission", func(r *Row, _ table.Entry) {
 			r.limits[1].Take(pairKey, pairNow, 1, new(algorithm.Answer))
@@ -68,7 +82,7 @@ func TestARowDecidesNothingOnAnEntryThatChangesMeanwhile(t *testing.T) {
 			after = [2]uint64{e.Words[0], e.Words[1]}
 		}
 		var a algorithm.Answer
-		done := r.take(e, pairKey, pairNow, tt.n, &a) == decided
+		done := takeOn(r, e, tt.n, &a) == decided
 		if done != tt.want || done && (a.Allowed || a.Remaining != 5) {
 			t.Errorf("%s: got %+v, %v, want decided: %v", tt.name, a, done, tt.want)
 		}
@@ -86,14 +100,87 @@ func TestARefusalOfARowIsOfOneInstant(t *testing.T) {
 	first := &watched{algorithm.NewFixedWindow(9, 3600e9), func() {
 		if !taken && r != nil && r.in.Find(pairKey).First() < table.Held {
 			taken = true
-			r.Take(pairKey, pairNow, 5, new(algorithm.Answer))
+			rowTake(r, 5, new(algorithm.Answer))
 		}
 	}}
 	made, _ := exhaustedRow(t, 4, first, algorithm.NewFixedWindow(10, 3600e9))
 	r = made
 	var a algorithm.Answer
-	if done := r.Take(pairKey, pairNow, 3, &a); !done || !taken || a.Allowed || a.Remaining != 0 {
+	if done := rowTake(r, 3, &a); !done || !taken || a.Allowed || a.Remaining != 0 {
 		t.Errorf("got %+v, %v, want a refusal with no unit left", a, done)
+	}
+}
+
+// Of two keys, one has 5 of 10 units left. Another caller takes from either of them after a decision has seen both: the decision
+// is made again.
+func TestADecisionOfTwoKeysIsOfOneInstant(t *testing.T) {
+	const other = pairKey + 1<<32
+	for _, tt := range []struct {
+		name string
+		take table.Hash // what the other caller takes from meanwhile
+		n    int64
+		left [2]int64 // afterwards
+	}{
+		{"an admission, and a take of the one", pairKey, 3, [2]int64{1, 7}},
+		{"an admission, and a take of the other", other, 3, [2]int64{2, 6}},
+		{"no admission after a take of the one", pairKey, 5, [2]int64{4, 10}},
+		{"a refusal, and a take of the other", other, 6, [2]int64{5, 9}},
+	} {
+		in := NewTable(0)
+		looks := 5
+		var row *Row
+		watch := &watched{algorithm.NewFixedWindow(10, 3600e9), func() {
+			if looks++; looks == 2 {
+				Take([]Ask{{row, tt.take, 1}}, pairNow, new(algorithm.Answer))
+			}
+		}}
+		row = newRow(in, []*Limit{in.AddColumn(watch, pairNow).Limit(watch)})
+		var a algorithm.Answer
+		if !Take([]Ask{{row, pairKey, 5}}, pairNow, &a) || !Take([]Ask{{row, other, 0}}, pairNow, new(algorithm.Answer)) {
+			t.Fatal("the words do not decide")
+		}
+		looks, a = 0, algorithm.Answer{}
+		if !Take([]Ask{{row, other, tt.n}, {row, pairKey, tt.n}}, pairNow, &a) || looks != 5 || a.Allowed != (tt.n == 3) {
+			t.Errorf("%s: got %+v after %d looks, want 5: two of each decision, and that of the other caller", tt.name, a, looks)
+		}
+		looks = 5
+		for i, h := range []table.Hash{pairKey, other} {
+			var a algorithm.Answer
+			if Take([]Ask{{row, h, 0}}, pairNow, &a); a.Remaining != tt.left[i] {
+				t.Errorf("%s: key %d has %d units left, want %d", tt.name, i+1, a.Remaining, tt.left[i])
+			}
+		}
+	}
+}
+
+// Callers that hold each other's entries let go of theirs. A decision that does not get all entries in time leaves them as they
+// were, to the lock.
+func TestADecisionOfTwoKeysWaitsForNoHolder(t *testing.T) {
+	const other = pairKey + 1<<32
+	r := rowOn(algorithm.NewFixedWindow(10, 3600e9))
+	for _, h := range []table.Hash{pairKey, other} {
+		Take([]Ask{{r, h, 1}}, pairNow, new(algorithm.Answer))
+	}
+	first, held := r.in.Find(other).First(), r.in.Find(other)
+	var d decision
+	asks := []Ask{{r, pairKey, 1}, {r, other, 1}}
+	for i := range asks {
+		if result := d.look(&asks[i], r.in.Find(asks[i].Key), pairNow); result != decided {
+			t.Fatal(result)
+		}
+	}
+	held.Hold(false)
+	var a algorithm.Answer
+	if result := d.finish(asks, pairNow, &a); result != moved {
+		t.Errorf("got %v, want that the decision is made again", result)
+	}
+	if done := Take(asks, pairNow, &algorithm.Answer{}); done {
+		t.Error("a decision was made on an entry that another caller holds")
+	}
+	held.Release(first)
+	a = algorithm.Answer{}
+	if done := Take(asks, pairNow, &a); !done || !a.Allowed || a.Remaining != 8 {
+		t.Errorf("got %+v, %v, want 8 units left of both", a, done)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Table holds the states of many keys as words: one entry for each key, with a column for each limit. A Limit decides
-// on its column, and a Row on several columns at once, without a lock. Other operations borrow the entry under the lock
+// on its column, and Take on several columns and keys at once, without a lock. Other operations borrow the entry under the lock
 // of the key's shard; its first word then reads table.Elsewhere, which sends every other caller to that lock. So does a
 // column whose word reads table.Elsewhere, because its state does not fit in its words.
 type Table struct {

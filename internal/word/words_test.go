@@ -10,7 +10,7 @@ import (
 // be that of the functions of 128 bits.
 func TestWordsDecideLikeStates(t *testing.T) {
 	const opsOfSeed = 5000
-	ops, decided := 0, 0
+	ops, decided, together := 0, 0, 0
 	for seed := range randtest.Seeds(t, 20, 20) {
 		j := newJudge(seed)
 		for range opsOfSeed {
@@ -18,10 +18,10 @@ func TestWordsDecideLikeStates(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ops, decided = ops+j.ops, decided+j.decided
+		ops, decided, together = ops+j.ops, decided+j.decided, together+j.together
 	}
 	t.Logf("%d operations, %d of them on words", ops, decided)
-	if decided < ops/4 {
-		t.Errorf("only %d of %d operations were decided on words", decided, ops)
+	if decided < ops/4 || together < ops/20 {
+		t.Errorf("of %d operations, only %d were decided on words, %d of them of two keys", ops, decided, together)
 	}
 }

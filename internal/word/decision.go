@@ -1,0 +1,186 @@
+package word
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/table"
+)
+
+// decision is one decision on the words of several limits, in one entry or several.
+type decision struct {
+	seen    [MaxLimits]seen // entries
+	parts   [MaxLimits]part // of all of them, in order
+	entries int
+	count   int // of parts
+	refused bool
+}
+
+// seen is an entry as it was when its words were read.
+type seen struct {
+	entry       table.Entry
+	lent, first uint64 // the loans so far, read first, and the first word
+	from, to    int    // its parts
+}
+
+// part is one limit of the decision.
+type part struct {
+	limit         *Limit
+	span          span
+	cost          int64
+	first, second uint64
+	next          Words
+	answer        algorithm.Answer // of the limit alone
+}
+
+// look decides on the limits of the next ask, each alone, in the entry of its key.
+func (d *decision) look(q *Ask, e table.Entry, now int64) result {
+	s := &d.seen[d.entries]
+	d.entries++
+	s.entry, s.lent, s.first, s.from = e, q.loans().Load(), e.First(), d.count
+	if result := settled(s.first); result != decided {
+		return result
+	}
+	layout := q.Row.in.layoutOf(e)
+	for i, l := range q.Row.limits {
+		p := &d.parts[s.from+i]
+		p.limit, p.span, p.cost = l, layout.spans[l.index], q.Cost
+		words := p.span.read(s.first, e.Words[1:])
+		if result := l.settled(words.First, now); result != decided {
+			return result
+		}
+		var ok bool
+		if p.next, ok = l.decide(words, p.span.width, now, q.Cost, &p.answer); !ok {
+			return slow
+		}
+		p.first, p.second = words.First, words.Second
+		d.refused = d.refused || !p.answer.Allowed
+	}
+	d.count += len(q.Row.limits)
+	s.to = d.count
+	return decided
+}
+
+// finish writes the answer of all limits together, and the words of an admission, if they are still those that d has seen.
+func (d *decision) finish(asks []Ask, now int64, a *algorithm.Answer) result {
+	switch {
+	case !d.compose(now, a):
+		return slow
+	case a.Changed && d.hold():
+		d.store()
+	case a.Changed || !d.stands(asks):
+		return moved
+	}
+	return decided
+}
+
+// compose writes the answer of all limits together, as algorithm.Take does. Binding is the index of a part. ok is
+// false if the decision needs the lock.
+func (d *decision) compose(now int64, a *algorithm.Answer) (ok bool) {
+	tightest, binding, changed := 0, 0, false
+	room, wait, reset := int64(math.MaxInt64), int64(0), int64(0)
+	for i := range d.parts[:d.count] {
+		p := &d.parts[i]
+		if p.answer.Changed && d.refused && !p.untake(now) {
+			return false
+		}
+		changed = changed || p.answer.Changed
+		if p.answer.Remaining < room {
+			tightest, room = i, p.answer.Remaining
+		}
+		if p.answer.RetryAfter > wait {
+			binding, wait = i, p.answer.RetryAfter
+		}
+		reset = max(reset, p.answer.ResetAfter)
+		a.Delay = max(a.Delay, p.answer.Delay) // only of a limit alone
+	}
+	a.Allowed, a.Changed = !d.refused, changed && !d.refused
+	a.Limit, a.Remaining, a.RetryAfter, a.ResetAfter = d.parts[tightest].limit.Words().Capacity(), room, wait, reset
+	if a.Binding = binding; wait == 0 {
+		a.Binding = tightest
+	}
+	return true
+}
+
+// untake describes the unchanged words of a limit that admits, because another limit refuses. The cost took its units
+// of the room, which is exact: what takes units in words leaves a room of at least 0.
+func (p *part) untake(now int64) (ok bool) {
+	p.answer.Remaining += p.cost
+	switch p.limit.Words().(type) {
+	case *algorithm.FixedWindow, *algorithm.Cycle, *algorithm.Quota: // any count ends with its window
+		if p.answer.Remaining == p.answer.Limit {
+			p.answer.ResetAfter = 0
+		}
+		return true
+	}
+	word := p.first
+	if p.span.width == 2 {
+		word = algorithm.PairExpiry(p.first, p.second)
+	}
+	p.answer.ResetAfter, ok = p.limit.Words().ResetWord(word, p.limit.base, now)
+	return ok
+}
+
+// stands reports whether all words on which d has decided were in their entries at one instant, if nobody has borrowed these
+// meanwhile. Each word was read before the second of three reads of its first word, and all are read again behind the last
+// entry. Words that are the same both times were there between, when no caller held an entry: a decision only writes words that
+// the entry has never had. The second word of a bucket may come back, but not while the first stays; so it is read between two
+// reads of the first.
+func (d *decision) stands(asks []Ask) bool {
+	for i := range asks {
+		s := &d.seen[i]
+		if s.entry.First() != s.first || !d.isOf(s) || s.entry.First() != s.first || asks[i].loans().Load() != s.lent {
+			return false
+		}
+	}
+	return true
+}
+
+// hold holds all entries if they have the words on which d has decided. Otherwise it holds none. It waits for no other
+// holder, which may be waiting for it.
+func (d *decision) hold() bool {
+	for i := range d.entries {
+		s := &d.seen[i]
+		held := s.entry.Swap(s.first, table.Held)
+		if held && d.isOf(s) {
+			continue
+		}
+		if held {
+			s.entry.Release(s.first)
+		}
+		for i--; i >= 0; i-- {
+			d.seen[i].entry.Release(d.seen[i].first)
+		}
+		return false
+	}
+	return true
+}
+
+// isOf reports whether an entry has the words on which d has decided, except for its first word.
+func (d *decision) isOf(s *seen) bool {
+	for i := s.from; i < s.to; i++ {
+		p := &d.parts[i]
+		if p.span.width == 2 && atomic.LoadUint64(&s.entry.Words[p.span.at+1]) != p.second {
+			return false
+		}
+		if p.span.at > 0 && atomic.LoadUint64(&s.entry.Words[p.span.at]) != p.first {
+			return false
+		}
+	}
+	return true
+}
+
+// store writes the words of the limits that take units to the held entries, and releases these.
+func (d *decision) store() {
+	for i := range d.entries {
+		s := &d.seen[i]
+		first := s.first
+		for j := s.from; j < s.to; j++ {
+			if p := &d.parts[j]; p.answer.Changed {
+				first = p.span.write(s.entry, first, p.next)
+			}
+		}
+		s.entry.Release(first)
+	}
+}
