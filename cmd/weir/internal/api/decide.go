@@ -31,7 +31,7 @@ func decideBy(op weir.Op) func(*API, http.ResponseWriter, *http.Request, asker) 
 			a.fail(w, r, err)
 			return
 		}
-		a.tell(c, d, c.force.Lease(c.requests), "", c.requests)
+		a.tell(c, d, desk.Lease(c.requests), "", c.requests)
 		if op == weir.OpPeek && len(c.outcome.Requests) == 0 {
 			c.answer = appendMissed(c.answer, c.force, c.requests)
 		}
@@ -71,7 +71,7 @@ func (a *API) decideApart(op weir.Op, c *call, w http.ResponseWriter, r *http.Re
 			if op == weir.OpTake {
 				a.desk.Took(who.Identity, asked, nil, result.Decision)
 			}
-			a.tell(c, result.Decision, c.force.Lease(asked), "", asked)
+			a.tell(c, result.Decision, desk.Lease(asked), "", asked)
 			if op == weir.OpPeek {
 				c.answer = appendMissed(c.answer, c.force, asked)
 			}

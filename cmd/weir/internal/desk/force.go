@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/front"
 )
 
@@ -16,8 +17,6 @@ type InForce struct {
 	list       []*weir.Rule
 	named      map[string]*weir.Rule
 	candidates map[*weir.Rule]*weir.Rule
-	leases     leases
-	quotas     quotas
 	estimates  map[string]*front.Estimate // of reservations, by the rule
 	dynamic    dynamic
 	attributes bool                             // find rules
@@ -27,15 +26,9 @@ type InForce struct {
 // Use decides later requests by these rules. They are named ones, and those that a configuration finds by attributes, if
 // it is not nil. All differ in name, have a lease on every slot, and were accepted by Engine.Check.
 func (d *Desk) Use(named []*weir.Rule, config *rules.Config) {
-	f := &InForce{list: named, named: make(map[string]*weir.Rule, len(named)), Config: config, leases: leases{}, quotas: quotas{}, dynamic: dynamic{newRule: d.NewRule}}
-	all := named
+	f := &InForce{list: named, named: make(map[string]*weir.Rule, len(named)), Config: config, dynamic: dynamic{newRule: d.NewRule}}
 	if config != nil {
-		all = append(all[:len(all):len(all)], config.Limits()...)
 		f.candidates, f.attributes = config.Candidates(), config.ByAttributes()
-	}
-	for _, r := range all {
-		f.leases.add(r)
-		f.quotas.add(r)
 	}
 	for _, r := range named {
 		f.named[r.Name()] = r
@@ -143,33 +136,11 @@ func (f *InForce) Number() int {
 	return len(f.named)
 }
 
-// leases are the shortest lease of a slot, of each rule with slots.
-type leases map[*weir.Rule]time.Duration
-
-func (l leases) add(rule *weir.Rule) {
-	for _, limit := range rule.Limits() {
-		lease := weir.Describe(limit).Lease
-		if known := l[rule]; lease > 0 && (known == 0 || lease < known) {
-			l[rule] = lease
-		}
-	}
+// facts are what answers tell of the limits of a rule.
+type facts struct {
+	lease  time.Duration // the shortest one of a slot; 0 without slots
+	quotas []quota
 }
-
-// Lease returns the shortest lease of a slot of the requests, or 0 if none of them holds slots.
-func (f *InForce) Lease(requests []weir.Request) (first time.Duration) {
-	if len(f.leases) == 0 {
-		return 0
-	}
-	for i := range requests {
-		if lease := f.leases[requests[i].Rule]; lease > 0 && (first == 0 || lease < first) {
-			first = lease
-		}
-	}
-	return first
-}
-
-// quotas hold the quotas of the rules in force. Rules that requests or overrides bring are not among them.
-type quotas map[*weir.Rule][]quota
 
 // quota is a quota of a rule, and its place among the limits.
 type quota struct {
@@ -177,22 +148,31 @@ type quota struct {
 	limit weir.Limit
 }
 
-func quotasOf(rule *weir.Rule) (all []quota) {
-	for i, limit := range rule.Limits() {
-		if weir.Describe(limit).Calendar != 0 {
-			all = append(all, quota{i, limit})
+// factsOf makes the facts once for each rule, also for those that requests and overrides bring.
+func factsOf(rule *weir.Rule) *facts {
+	return enginekit.Keep(rule, func(rule *weir.Rule) *facts {
+		f := &facts{}
+		for i, limit := range rule.Limits() {
+			d := weir.Describe(limit)
+			if d.Lease > 0 && (f.lease == 0 || d.Lease < f.lease) {
+				f.lease = d.Lease
+			}
+			if d.Calendar != 0 {
+				f.quotas = append(f.quotas, quota{i, limit})
+			}
 		}
-	}
-	return all
+		return f
+	})
 }
 
-func (s quotas) add(rule *weir.Rule) { s[rule] = quotasOf(rule) }
-
-func (s quotas) of(rule *weir.Rule) []quota {
-	if known, ok := s[rule]; ok {
-		return known
+// Lease returns the shortest lease of a slot of the requests, or 0 if none of them holds slots.
+func Lease(requests []weir.Request) (first time.Duration) {
+	for i := range requests {
+		if lease := factsOf(requests[i].Rule).lease; lease > 0 && (first == 0 || lease < first) {
+			first = lease
+		}
 	}
-	return quotasOf(rule)
+	return first
 }
 
 // QuotaEnd returns when the window of a quota ends, as a time of its zone, after a decision on requests: of the quota that
@@ -200,7 +180,7 @@ func (s quotas) of(rule *weir.Rule) []quota {
 func (d *Desk) QuotaEnd(made weir.Decision, requests []weir.Request) (end time.Time, ok bool) {
 	for _, q := range d.Overridden(requests) {
 		if q.Key == made.Key && q.Rule.Name() == made.Rule {
-			return quotaEnd(d.InForce().quotas.of(q.Rule), made)
+			return quotaEnd(factsOf(q.Rule).quotas, made)
 		}
 	}
 	return end, false

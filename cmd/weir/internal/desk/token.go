@@ -135,7 +135,7 @@ func (d *Desk) reservationOf(ctx context.Context, who *door.Identity, token stri
 // handOver leaves a reservation to its token. It returns the life of the token, too.
 func (d *Desk) handOver(secret []byte, hold *weir.Reservation, requests []weir.Request) (token string, life time.Duration) {
 	take := enginekit.HandOver(hold)
-	r := newReservation(requests, take.Lease, d.force.Load().Lease(requests))
+	r := newReservation(requests, take.Lease, Lease(requests))
 	r.Taken = take.Taken
 	return r.token(secret), r.Life
 }

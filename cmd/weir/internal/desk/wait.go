@@ -91,7 +91,7 @@ func (d *Desk) Wait(p Patient, requests []weir.Request) (weir.Decision, error) {
 	if d.queue.stopped.Err() != nil {
 		return weir.Decision{}, ErrStopping
 	}
-	if d.force.Load().Lease(requests) > 0 {
+	if Lease(requests) > 0 {
 		return weir.Decision{}, ErrSlots
 	}
 	got, err := d.get(p, requests, (*attempt).take)
@@ -117,7 +117,7 @@ func (d *Desk) Reserve(p Patient, requests []weir.Request) (made weir.Decision, 
 	}
 	d.Recorded(requests, got.decision.Allowed)
 	if got.hold == nil || !got.decision.Allowed {
-		return got.decision, "", d.force.Load().Lease(requests), nil
+		return got.decision, "", Lease(requests), nil
 	}
 	token, life = d.handOver(secret, got.hold, requests)
 	return got.decision, token, life, nil

@@ -58,10 +58,11 @@ func newShown(r *weir.Rule) *shown {
 	return s
 }
 
-// of returns the message of the limit that refuses, or else of the one with the capacity of the decision.
+// of returns the message of the limit that refuses, or else of the one with the capacity of the decision. A capacity that is of
+// the rule of another request has none.
 func (s *shown) of(d *weir.Decision) *service.RateLimitResponse_RateLimit {
 	at := slices.Index(s.capacities, d.Limit)
-	if refusing := int(d.RefusedBy); !d.Allowed && refusing < len(s.limits) {
+	if refusing := int(d.RefusedBy); at >= 0 && !d.Allowed && refusing < len(s.limits) {
 		at = refusing
 	}
 	if at >= 0 {

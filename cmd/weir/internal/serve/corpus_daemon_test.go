@@ -110,7 +110,7 @@ type distant struct{ weir.Engine }
 func newCorpusDaemon(t *testing.T, files []txtar.File) *corpusDaemon {
 	d := &corpusDaemon{callers: map[string]string{}}
 	d.state.Store("decides")
-	log := slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+	log := slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}

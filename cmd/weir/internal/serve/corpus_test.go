@@ -24,7 +24,7 @@ import (
 var updateCorpus = flag.Bool("corpus.update", false, "write the answers of today into testdata/corpus")
 
 // Each file of testdata/corpus is a daemon, with files for its flags and rules, and a conversation with its fronts. A line
-// with > asks; the lines behind it are the answer, what the daemon noted (*), and what it logged (!):
+// with > asks; the lines behind it are the answer, what the daemon noted (*), and what it warned of (!):
 //
 //	> POST /v1/take from=ADDRESS as=TOKEN Field=value | BODY
 //	> rls as=TOKEN | REQUEST in JSON, as Envoy sends it over gRPC
