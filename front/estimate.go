@@ -55,6 +55,7 @@ func NewEstimate(o EstimateOptions) (*Estimate, error) {
 // Of returns the units to hold for a call of a key, within Min and Max. Until 20 costs of the key are known, that is the
 // caller's own estimate, or Max if that is 0.
 func (e *Estimate) Of(key string, own int64) int64 {
+	key = BoundedKey(key)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := e.find(key)
@@ -72,6 +73,7 @@ func (e *Estimate) Learn(key string, cost int64) {
 	if cost <= 0 {
 		return
 	}
+	key = BoundedKey(key)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := e.find(key)

@@ -105,6 +105,12 @@ func TestAnEstimateForgetsTheKeysThatAreUsedLeast(t *testing.T) {
 			t.Fatalf("%d keys are known, want at most 10", n)
 		}
 	}
+	learn(strings.Repeat("k", 4096))
+	for key := range e.young {
+		if len(key) > 256 {
+			t.Errorf("a key of %d bytes is kept", len(key))
+		}
+	}
 	if got := e.Of("3", 0); got != 1000 {
 		t.Errorf("a key of long ago: got %d, want 1000", got)
 	}

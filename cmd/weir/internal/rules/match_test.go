@@ -325,6 +325,8 @@ func FuzzKeysAreInjective(f *testing.F) {
 func FuzzFilesAreReadOrExplained(f *testing.F) {
 	f.Add("rules:\n  - name: a\n    limit: 5/m\n")
 	f.Add("rules: [{name: a, match: {path: '/*'}, key: [client, path], limit: [5/m, 100/d], cost: {from: header.x}}]")
+	f.Add("rules: [{name: a, match: any, limit: 5/m, charge: {when: after, most: 3}, estimate: {quantile: p95, min: 1, max: 4}}]")
+	f.Add("rules: [{name: a, limit: [5/m, concurrency 2], charge: after, estimate: p99}]")
 	f.Add("a: &a [*a]\n")
 	f.Add("\xff\x00")
 	f.Add("? - a\n: {")
