@@ -179,7 +179,7 @@ func (l Quota) share(s shares) Limit {
 }
 
 // CalendarWindow returns the window of a Quota that holds an instant, as times in its zone. The window ends just before
-// end. ok is false for other limits.
+// end. ok is false for other limits, and for instants more than 500,000 years away.
 func CalendarWindow(l Limit, t time.Time) (start, end time.Time, ok bool) {
 	q, ok := l.(Quota)
 	if !ok || q.validate() != nil {
@@ -187,5 +187,5 @@ func CalendarWindow(l Limit, t time.Time) (start, end time.Time, ok bool) {
 	}
 	c := q.calendar()
 	first, next := c.Window(t.Unix())
-	return time.Unix(first, 0).In(c.Zone), time.Unix(next, 0).In(c.Zone), true
+	return time.Unix(first, 0).In(c.Zone), time.Unix(next, 0).In(c.Zone), first <= t.Unix() && t.Unix() < next
 }

@@ -39,6 +39,11 @@ func TestCalendarWindowIsInTheZone(t *testing.T) {
 			t.Errorf("%s at %s: the window is %s, want %s", c.limit, c.at, got, want)
 		}
 	}
+	for _, far := range []int64{1 << 62, -1 << 62} {
+		if start, end, ok := weir.CalendarWindow(weir.Quota{Count: 1, Unit: weir.Day}, time.Unix(far, 0)); ok {
+			t.Errorf("the window of %d s is %v to %v", far, start, end)
+		}
+	}
 	if _, _, ok := weir.CalendarWindow(weir.FixedWindow{Rate: weir.PerDay(1)}, time.Now()); ok {
 		t.Error("a fixed window has one of the calendar")
 	}

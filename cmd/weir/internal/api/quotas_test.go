@@ -122,6 +122,7 @@ func TestLimitsInCallsChangeTheZoneOfAQuotaAndNotItsUnit(t *testing.T) {
 			{"quota 2/day in Asia/Tokyo", `{"allowed":true,`},
 			{"quota 2/day at 06:00 in America/New_York", `"remaining":0,`},
 			{"quota 2/day", `{"allowed":false,`},
+			{"quota 2/day in Asia/Tokio", `is not a zone that this program knows: did you mean Asia/Tokyo?"`},
 			{"quota 2/month", `but rule \"t\" has Quota per day; a rule has one algorithm and period"`},
 		} {
 			if got := post(a, "/v1/take", `{"rule":"t","key":"a","limit":"`+c.limit+`"}`).Body.String(); !strings.Contains(got, c.want) {

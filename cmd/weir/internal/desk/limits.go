@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/enginekit"
 )
 
@@ -86,7 +87,7 @@ func (f *InForce) newLimited(of namedLimit) (*weir.Rule, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, wrongField("limit", strings.TrimPrefix(err.Error(), "weir: "))
+		return nil, wrongField("limit", cli.Plain(err))
 	case enginekit.Held(rule) != nil:
 		return nil, wrongField("limit", "is "+Quote(of.text)+", which holds slots; only a rule of the daemon can")
 	}

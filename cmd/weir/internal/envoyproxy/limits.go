@@ -109,6 +109,8 @@ func (r *reader) finish(l *draft, path string, v rules.Value) {
 		}
 		r.config.Limits = append(r.config.Limits, l.Limit)
 		return
+	case l.Own && len(l.own) == 0: // it failed
+		return
 	case unit == 0:
 		l.at.Fail("the unit %q of rate_limit is none of second, minute, hour, day, week, month, year", strings.ToLower(l.unit))
 		return

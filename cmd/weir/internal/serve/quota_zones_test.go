@@ -39,6 +39,34 @@ func TestDaemonsInTwoZonesAdmitNoMoreThanTheCount(t *testing.T) {
 	}
 }
 
+// stub is the data of a zone that is always five hours ahead of UTC, in the form of RFC 9636: a header, one type of time and its name.
+const stub = "TZif" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
+	"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x04" + "\x00\x00\x46\x50\x00\x00" + "NEW\x00"
+
+// Two daemons have other data of one zone, as after a change of the law that only one of them knows.
+func TestDaemonsWithOtherZoneDataAdmitNoMoreThanTheCount(t *testing.T) {
+	folder := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(folder, "Europe"), 0o700))
+	must(t, os.WriteFile(filepath.Join(folder, "Europe", "Paris"), []byte(stub), 0o600))
+	where, set := movable["redis"](t)
+	var daemons []*quotaDaemon
+	_, end, _ := weir.CalendarWindow(dayIn("Europe/Paris", 0), time.Now())
+	for _, offset := range []string{end.Format("-07:00"), "+05:00"} {
+		cmd := daemonCommand(t, append(quotaRules("quota 20/day in Europe/Paris"), "--http", "127.0.0.1:0", "--engine", where, "--deadline", "10s")...)
+		if len(daemons) > 0 {
+			cmd.Env = append(os.Environ(), "ZONEINFO="+folder)
+		}
+		url := startAndFindURL(t, cmd)
+		t.Cleanup(func() { must(t, stopDaemon(cmd)) })
+		d := &quotaDaemon{ask: func(path, body string) string { return ask(t, url+path, body) }}
+		daemons = append(daemons, d)
+		if got := d.ask("/v1/peek", `{"rule":"q0","key":"a"}`); !strings.Contains(got, `T00:00:00`+offset+`"`) {
+			t.Fatalf("got %s, want the end of a day at %s", got, offset)
+		}
+	}
+	admitInTurns(t, daemons, []weir.Quota{dayIn("Europe/Paris", 0), dayIn("Etc/GMT-5", 0)}, func(at time.Time) { set(time.Until(at)) })
+}
+
 // admitInTurns moves the clock by some hours at a time, over the changes of New York's clocks, and has all daemons ask at once.
 func admitInTurns(t *testing.T, daemons []*quotaDaemon, limits []weir.Quota, set func(time.Time)) {
 	random := rand.New(rand.NewPCG(randtest.Seed(t), 0))
