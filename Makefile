@@ -30,7 +30,7 @@ BUILD := -buildvcs=$(if $(wildcard .git),true,false) -tags grpcnotrace -ldflags 
 # What shares memory between goroutines, so that the race detector has something to find. What takes the longest begins first.
 RACE := ./redislimit/... ./cmd/weir/internal/serve . ./pace $(addprefix ./internal/,clock fair line memory table waittest word) ./enginekit ./layer \
 	./front ./httplimit/... ./grpclimit ./promlimit ./otellimit ./sqllimit/... ./fetch \
-	$(addprefix ./cmd/weir/internal/,api desk door fetch kuadrant metrics override pace resp rls rules top traces)
+	$(addprefix ./cmd/weir/internal/,api desk door fetch kuadrant metrics override pace resp rls top traces)
 # The other packages, but for the measuring programs: their tests take minutes, and belong to CI.
 REST = $(filter-out $(shell go list $(RACE)) github.com/weirflow/weir/bench/%,$(shell go list work))
 # What -short makes shorter.
@@ -54,7 +54,7 @@ build: ## build the program: bin/weir
 
 # -short: random tests draw fewer rounds, because the race detector makes a round five to ten times as slow. -p 4: some
 # packages mostly wait for servers. atexit_sleep_ms: otherwise each program that a test starts takes a second to exit.
-test: deps ## run the tests of all modules; eight minutes on two cores
+test: deps ## run the tests of all modules; nine minutes of processor time
 	@$(STAGE) --begin
 	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 go test -race -short -vet=off -p 4 -parallel 8 -timeout 20m $(RACE)
 	@$(STAGE) 'test' go test -short -vet=off -p 4 -timeout 20m $(REST)

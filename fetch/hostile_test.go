@@ -186,7 +186,7 @@ func besideHostile(t *testing.T, seed uint64) {
 
 // Neither the rules, links, redirects and answers of a site, nor how its servers behave, change the pace of another.
 func TestAHostileSiteSlowsOnlyItsOwnPages(t *testing.T) {
-	for seed := range randtest.Seeds(t, 4, 4) {
+	for seed := range randtest.Seeds(t, 4, 2) {
 		began := time.Now()
 		synctest.Test(t, func(t *testing.T) { besideHostile(t, seed) })
 		took := time.Since(began)

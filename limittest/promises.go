@@ -13,7 +13,7 @@ func (f *fixture) walk(rule *weir.Rule, key string, visit func(step int)) {
 	costs := []int64{1, 2, 5, 1, 3, 4, 1, 1, 6, 2}
 	steps := 60
 	if testing.Short() {
-		steps = 30
+		steps = 20
 	}
 	for step := range steps {
 		d := f.take(rule.For(key, costs[step%len(costs)]))

@@ -70,8 +70,12 @@ func sum(all []int64) (n int64) {
 }
 
 // What all processes get of what is possible, how evenly, and with how many calls. Chance alone makes grants differ, and a
-// measurement that goes on evens it out: what is uneven after two and a half minutes is no chance.
+// measurement that goes on evens it out: what is uneven after five stretches is no chance.
 func TestEqualProcessesShareSlots(t *testing.T) {
+	length := 30 * time.Second
+	if testing.Short() {
+		length = 10 * time.Second
+	}
 	for _, c := range []struct {
 		processes, callers, slots int
 		hold                      time.Duration
@@ -102,13 +106,13 @@ func TestEqualProcessesShareSlots(t *testing.T) {
 			time.Sleep(time.Second)
 			grants, calls := make([]int64, c.processes), int64(0)
 			for stretch := range 5 {
-				granted, asked := crowd.during(30 * time.Second)
+				granted, asked := crowd.during(length)
 				for i, n := range granted {
 					grants[i] += n
 				}
 				calls += asked
 				all := sum(grants)
-				possible := float64(c.slots*30*(stretch+1)) * float64(time.Second) / float64(c.hold)
+				possible := float64(c.slots*(stretch+1)) * float64(length) / float64(c.hold)
 				each := float64(calls-all) / float64(all) // a release is a call of its own
 				t.Logf("%d processes, %d slots of %v: %.2f of what is possible, %.2f calls a grant, %d to %d grants", c.processes, c.slots, c.hold, float64(all)/possible, each, slices.Min(grants), slices.Max(grants))
 				if apart := slices.Max(grants) / max(slices.Min(grants), 1); float64(all) >= c.least*possible && each <= c.calls && apart < c.apart {

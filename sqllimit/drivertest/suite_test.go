@@ -16,6 +16,7 @@ func TestTheEnginePassesTheSuiteAndItsVectors(t *testing.T) {
 		if testing.Short() && d.name != "pgx" && d.name != "mattn" && d.name != "mariadb" {
 			t.Skip("-short: the vectors are played on one driver of each kind of database; make more has all of them do so")
 		}
+		t.Parallel()
 		db, table := d.open(t), newTable()
 		limittest.Run(t, func(clock func() int64) weir.Engine {
 			e := openEngine(t, db, d.dialect, sqllimit.Options{Table: table, Store: enginekit.StoreOptions{Clock: clock, MaxEntries: math.MaxInt64}})
