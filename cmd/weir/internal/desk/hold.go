@@ -89,7 +89,8 @@ func (d *Desk) shares(requests []weir.Request, percent int64) []weir.Request {
 }
 
 // Commit counts the requests, whether they fit or not, and ends their hold. It reports whether the hold still stood. The requests
-// of a hold that was committed before are not counted again. Without a hold of the domain and of these requests, Commit is Report.
+// of a hold that was committed before are not counted again. Without a hold of the domain and of these requests, or while the engine
+// is away, Commit is Report.
 func (d *Desk) Commit(ctx context.Context, domain, id string, requests []weir.Request) (stood bool, err error) {
 	secret, err := d.options.Secret(ctx)
 	if err != nil {
@@ -104,12 +105,18 @@ func (d *Desk) Commit(ctx context.Context, domain, id string, requests []weir.Re
 		return false, err
 	}
 	ctx = context.WithoutCancel(ctx) // the work was done, whether the client waits for the answer or not
+	tried := false
 	err = d.once(ctx, mark, false, func() error {
+		tried = true
 		stood, err = d.commit(ctx, h, requests)
 		return err
 	})
-	if err == ErrToken {
+	none, _ := errors.AsType[uncounted](err)
+	switch {
+	case err == ErrToken:
 		return false, nil
+	case err != nil && (!tried || none.error != nil) && !errors.Is(err, ErrCrowded):
+		return false, d.Report(ctx, requests) // the engine is away, so nobody can tell what became of the hold
 	}
 	return stood, err
 }

@@ -188,18 +188,19 @@ func (d *Desk) unsettled(ctx context.Context, mark weir.Call) error {
 	if !ok {
 		return ErrToken
 	}
-	before := overflowOf(memory)
+	rule := mark.Requests[0].Rule.Name()
+	before := overflowOf(memory, rule)
 	again, err := d.engine.Peek(ctx, mark.Requests...)
-	if err == nil && !again.Allowed && overflowOf(memory) == before {
+	if err == nil && !again.Allowed && overflowOf(memory, rule) == before {
 		return ErrToken
 	}
 	return cmp.Or(err, ErrCrowded)
 }
 
-// overflowOf returns how many marks were taken on shared states.
-func overflowOf(m *weir.Memory) uint64 {
+// overflowOf returns how many marks of a rule were taken on shared states.
+func overflowOf(m *weir.Memory, rule string) uint64 {
 	for _, r := range m.Stats().Rules {
-		if r.Rule == SettledRule {
+		if r.Rule == rule {
 			return r.Overflow
 		}
 	}

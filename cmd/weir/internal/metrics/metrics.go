@@ -98,7 +98,7 @@ func (m *Metrics) Observe(e weir.Engine) (weir.Engine, error) {
 
 // decided counts a decision on requests of callers. Others are those by which the daemon remembers settlements.
 func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
-	if o.Rule == desk.SettledRule {
+	if desk.IsMark(o.Rule) {
 		return
 	}
 	if isBeside(o.Rule) { // Compared counts them, because they admit and refuse nobody

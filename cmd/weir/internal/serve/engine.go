@@ -108,6 +108,7 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 	warnOfPassword(o.where, server, log)
 	chosen := &chosenEngine{patience: cli.RedisPatience}
 	guard.Logger, guard.OnChange = log, chosen.health.changed
+	guard.Rules[desk.HeldRule] = layer.Deny
 	if o.layers.Given() {
 		guard.Rules[desk.SettledRule], guard.Peers = layer.Local, max(guard.Peers, 1)
 	}

@@ -12,8 +12,10 @@ import (
 	envoy "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	reflected "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weirflow/weir/cmd/weir/internal/kuadrantpb"
@@ -84,29 +86,32 @@ func (g *gateway) commit(user, id string, actual uint64, want bool) {
 	}
 }
 
-// left returns the tokens that a user has left.
-func (g *gateway) left(user string) uint32 {
-	g.t.Helper()
+// ask returns the tokens that a user has left.
+func (g *gateway) ask(user string) (uint32, error) {
 	r, err := g.CheckRateLimit(g.t.Context(), &rls.RateLimitRequest{Domain: "models", Descriptors: descriptorsOf(user)})
 	if err != nil {
-		g.t.Fatal(err)
+		return 0, err
 	}
-	return r.Statuses[0].LimitRemaining
+	return r.Statuses[0].LimitRemaining, nil
 }
 
 func (g *gateway) checkLeft(user string, want uint32) {
 	g.t.Helper()
-	if got := g.left(user); got != want {
-		g.t.Errorf("%s has %d left, want %d", user, got, want)
+	if got, err := g.ask(user); err != nil || got != want {
+		g.t.Errorf("%s has %d left (%v), want %d", user, got, err, want)
 	}
 }
 
-// awaitLeft waits for a hold to come back.
+// awaitLeft waits for a hold to come back, and for the engine.
 func (g *gateway) awaitLeft(user string, want uint32) {
 	g.t.Helper()
-	for began := time.Now(); g.left(user) != want; time.Sleep(20 * time.Millisecond) {
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		got, err := g.ask(user)
+		if err == nil && got == want {
+			return
+		}
 		if time.Since(began) > patience {
-			g.t.Fatalf("%s has %d left after %v, want %d", user, g.left(user), patience, want)
+			g.t.Fatalf("%s has %d left after %v (%v), want %d", user, got, patience, err, want)
 		}
 	}
 }
@@ -186,6 +191,24 @@ func TestAHoldOfADaemonThatDiesStaysSpentUntilItsCommit(t *testing.T) {
 	three.commit("ann", late, 300, true)
 	two.commit("ann", late, 300, false)
 	two.checkLeft("ann", 700)
+}
+
+// The policy refuses a Reserve while Redis is away. Costs of work that was done count when it is back, and holds come back.
+func TestCostsThatAreToldWhileRedisIsAwayCount(t *testing.T) {
+	redis := redistest.Start(t)
+	g := startGateway(t, "--engine", "redis://"+redis.Addr, "--deadline", "200ms", "--on-failure", "deny")
+	id := g.reserve("ann", 400, time.Second) // it ends about when Redis is back
+	g.checkLeft("ann", 600)
+	redis.Stop()
+	if r, err := g.Reserve(t.Context(), &kuadrantpb.ReserveRequest{Domain: "models", Descriptors: descriptorsOf("ann"), Amount: 1}); status.Code(err) != codes.Unavailable {
+		t.Errorf("Reserve: %v, %v, want UNAVAILABLE", r, err)
+	}
+	g.commit("ann", id, 100, false)
+	if r, err := g.Report(t.Context(), &rls.RateLimitRequest{Domain: "models", Descriptors: descriptorsOf("ann"), HitsAddend: 50}); err != nil {
+		t.Errorf("Report: %v, %v", r, err)
+	}
+	redis.Cont()
+	g.awaitLeft("ann", 850)
 }
 
 // A daemon that keeps its state settles holds of before its restart. Without it they are unknown, so their commits are reports.
