@@ -87,6 +87,8 @@ func limitHint(code weir.Code) string {
 		return "nginx limit_req works in weir pace and weir replay, at a rate per second or minute; elsewhere use a leaky bucket, like: leaky bucket 5/s queue 10"
 	case weir.CodeEngine:
 		return "Redis holds counts up to 1e9 and whole microseconds exactly; the memory engine holds more"
+	case weir.CodeHeld:
+		return "charge: after counts a cost that is known after the work: give the slots a rule of their own"
 	}
 	return ""
 }
