@@ -41,20 +41,17 @@ func TestCycleBeginsAtItsOrigin(t *testing.T) {
 }
 
 func TestCycleOfAnotherOriginIsAnotherState(t *testing.T) {
-	lim, err := weir.New(weir.Cycle{Rate: weir.PerHour(1), Origin: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
 	at := time.Unix(0, 0).Add(time.Hour / 2)
-	lim.TakeAt(at, 1)
+	lim := mustNew(t, weir.Cycle{Rate: weir.PerHour(1), Origin: time.Minute}, weir.Options{Clock: at.UnixNano})
+	lim.Take(1)
 	for _, c := range []struct {
 		origin    time.Duration
 		remaining int64
 	}{{time.Hour + time.Minute, 0}, {-59 * time.Minute, 0}, {2 * time.Minute, 1}} {
-		if err := lim.SetLimitAt(at, weir.Cycle{Rate: weir.PerHour(1), Origin: c.origin}); err != nil {
+		if err := lim.SetLimit(weir.Cycle{Rate: weir.PerHour(1), Origin: c.origin}); err != nil {
 			t.Fatal(err)
 		}
-		if d := lim.PeekAt(at, 0); d.Remaining != c.remaining {
+		if d := lim.Peek(0); d.Remaining != c.remaining {
 			t.Errorf("from origin 1m to %v: got %d remaining, want %d", c.origin, d.Remaining, c.remaining)
 		}
 	}
@@ -128,7 +125,8 @@ func TestACycleFromFirstUseAnswersLikeACycleWithThatOrigin(t *testing.T) {
 
 func TestACycleFromFirstUseKeepsItsBeginningWhenItsCountChanges(t *testing.T) {
 	first := time.Unix(1_700_000_000, 5e8)
-	lim := mustNew(t, ownCycle)
+	later := first.Add(time.Second / 4)
+	lim := mustNew(t, ownCycle, weir.Options{Clock: later.UnixNano})
 	lim.TakeAt(first, 3)
 	for _, c := range []struct {
 		limit weir.Cycle
@@ -137,11 +135,10 @@ func TestACycleFromFirstUseKeepsItsBeginningWhenItsCountChanges(t *testing.T) {
 		{weir.Cycle{Rate: weir.PerSecond(2), FromFirstUse: true}, 3 * time.Second / 4},
 		{weir.Cycle{Rate: weir.PerSecond(2)}, 0}, // another state
 	} {
-		at := first.Add(time.Second / 4)
-		if err := lim.SetLimitAt(at, c.limit); err != nil {
+		if err := lim.SetLimit(c.limit); err != nil {
 			t.Fatal(err)
 		}
-		if d := lim.PeekAt(at, 1); d.RetryAfter != c.retry {
+		if d := lim.Peek(1); d.RetryAfter != c.retry {
 			t.Errorf("%v: got %+v, want a wait of %v", c.limit, d, c.retry)
 		}
 	}

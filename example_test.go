@@ -263,13 +263,13 @@ func onEngine(before, after weir.Limit, units int64) (weir.Decision, error) {
 
 // onLimiter spends units under one limit, changes it, and peeks.
 func onLimiter(before, after weir.Limit, units int64) (weir.Decision, error) {
-	limiter, err := weir.New(before)
+	limiter, err := weir.NewWith(before, weir.Options{Clock: midnight.UnixNano})
 	if err != nil {
 		return weir.Decision{}, err
 	}
-	limiter.TakeAt(midnight, units)
-	err = limiter.SetLimitAt(midnight, after)
-	return limiter.PeekAt(midnight, 1), err
+	limiter.Take(units)
+	err = limiter.SetLimit(after)
+	return limiter.Peek(1), err
 }
 
 // networkOf returns the network with which an address shares a limit when there is no room for the address alone: the

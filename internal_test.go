@@ -15,7 +15,7 @@ import (
 )
 
 func TestMaxKeysHasOneDefault(t *testing.T) {
-	for given, want := range map[int]int{-1: DefaultMaxKeys, 0: DefaultMaxKeys, 1: 1, 5000: 5000} {
+	for given, want := range map[int]int{-1: defaultMaxKeys, 0: defaultMaxKeys, 1: 1, 5000: 5000} {
 		keyed, err := NewKeyedWith[int](TokenBucket{Rate: PerSecond(1)}, Options{MaxKeys: given})
 		if err != nil {
 			t.Fatal(err)

@@ -190,14 +190,7 @@ func (l *Limiter) Reset() {
 // counts stay. A Bursty and a WarmUp pay for earlier calls at the old rate, as in Guava. Another algorithm or another
 // window period starts afresh. Waiting callers are rescheduled, and callers whose cost can no longer fit get a
 // *CostError. After an error, nothing has changed.
-func (l *Limiter) SetLimit(limit Limit) error { return l.setLimit(l.clock.Read(), limit) }
-
-// SetLimitAt works like SetLimit at a given time.
-func (l *Limiter) SetLimitAt(t time.Time, limit Limit) error {
-	return l.setLimit(clock.Given(t), limit)
-}
-
-func (l *Limiter) setLimit(r clock.Reading, limit Limit) error {
+func (l *Limiter) SetLimit(limit Limit) error {
 	if l.unmade() {
 		return l.notMade("set limit")
 	}
@@ -205,7 +198,7 @@ func (l *Limiter) setLimit(r clock.Reading, limit Limit) error {
 	if err != nil {
 		return err
 	}
-	s, now := l.lock(r)
+	s, now := l.lock(l.clock.Read())
 	defer l.unlock(now)
 	s.SetAlgorithm(now, compiled, identity(limit) == identity(l.limit))
 	l.limit = limit

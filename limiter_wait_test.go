@@ -695,7 +695,6 @@ func TestARefusedOrNilBookingCanBeCancelled(t *testing.T) {
 	}
 	for _, b := range []*weir.Reservation{refused, nil, {}} {
 		b.Cancel(t.Context())
-		b.CancelAfter(time.Second)
 		if err := b.Settle(t.Context(), 1); err != nil {
 			t.Errorf("Settle of a refused booking: %v", err)
 		}

@@ -39,7 +39,7 @@ type MemoryOptions struct {
 	// that is ahead, and runs at 7/8 speed while it is ahead of the wall clock. See also MonotonicClock.
 	Clock func() int64
 	// MaxKeys bounds the keys that one limit of a rule remembers, not counting idle ones. Default, and for any value
-	// below 1: DefaultMaxKeys. Under most limits a key takes at most 28 bytes, and 12 more for each further limit of
+	// below 1: 10 million. Under most limits a key takes at most 28 bytes, and 12 more for each further limit of
 	// the rule or for a fine fraction such as 11/s. Under logs it also takes up to one entry for each unit of the limit. Further keys share states: see Parent. A Concurrency without a Lease refuses
 	// them with ErrNoRoom instead.
 	MaxKeys int

@@ -44,7 +44,7 @@ func TestStatsCountEveryDecisionOfEveryRule(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", stats.Rules, want)
 	}
 	// alice and bob under two limits, acme under one.
-	if stats.Keys != 5 || stats.Bytes <= 0 || stats.Overflow != 0 || stats.MaxKeys != weir.DefaultMaxKeys {
+	if stats.Keys != 5 || stats.Bytes <= 0 || stats.Overflow != 0 || stats.MaxKeys != 10_000_000 {
 		t.Errorf("got %+v, want 5 keys, some bytes, no overflow and the default cap", stats)
 	}
 }

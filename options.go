@@ -23,22 +23,22 @@ type Options struct {
 	// (a gate, a log), use no jitter. Default: none.
 	Jitter time.Duration
 	// MaxKeys bounds the keys that a Keyed remembers, not counting idle ones that it may evict. Further keys share states.
-	// A Limiter ignores it. Default, and for any value below 1: DefaultMaxKeys.
+	// A Limiter ignores it. Default, and for any value below 1: 10 million.
 	MaxKeys int
 	// Clock returns the time in nanoseconds since the Unix epoch, and is used unchanged: see MonotonicClock. Waiting
 	// callers sleep on the machine's clock for durations of this one. Default: as MemoryOptions.Clock.
 	Clock func() int64
 }
 
-// DefaultMaxKeys is the default of Options.MaxKeys and MemoryOptions.MaxKeys.
-const DefaultMaxKeys = 10_000_000
+// defaultMaxKeys is the default of Options.MaxKeys and MemoryOptions.MaxKeys.
+const defaultMaxKeys = 10_000_000
 
 const defaultQueue = 1 << 16
 
 // keyBound returns the bound on keys for an option MaxKeys.
 func keyBound(maxKeys int) int {
 	if maxKeys < 1 {
-		return DefaultMaxKeys
+		return defaultMaxKeys
 	}
 	return maxKeys
 }

@@ -3,10 +3,7 @@ package weir
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
-
-	"github.com/weirflow/weir/internal/clock"
 )
 
 // Reservation is a cost that was taken before the work was done, or before its instant. Engine.Reserve,
@@ -33,10 +30,6 @@ type Reservation struct {
 	lease  uint64          // that holds its slots
 	taken  []int64         // when the units of each request were taken; nil if nobody knows
 	lost   <-chan struct{} // nil if no lease can be lost before its time
-
-	mu     sync.Mutex
-	ended  bool        // nothing is left to settle
-	expiry *time.Timer // nil without a lifetime
 }
 
 // handle settles the units of a reservation.
@@ -110,18 +103,8 @@ func (r *Reservation) settle(ctx context.Context, s settlement) error {
 	if err != nil && ctx.Err() != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 		defer cancel()
-		now, again := r.handle.settle(ctx, s)
-		if again != nil || left != lost {
+		if _, again := r.handle.settle(ctx, s); again != nil || left != lost {
 			err = again
-		}
-		left = now
-	}
-	if left == settled {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.ended = true
-		if r.expiry != nil {
-			r.expiry.Stop()
 		}
 	}
 	return err
@@ -129,38 +112,6 @@ func (r *Reservation) settle(ctx context.Context, s settlement) error {
 
 // settleWithin bounds a settlement whose context has ended.
 const settleWithin = time.Second
-
-// CancelAfter gives the reservation a lifetime: it cancels a reservation that is not settled within d. It does
-// nothing on a settled one. It retries a failed cancellation for some hours.
-func (r *Reservation) CancelAfter(d time.Duration) {
-	if r == nil || r.handle == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ended {
-		return
-	}
-	if r.expiry != nil {
-		r.expiry.Stop()
-	}
-	r.expiry = time.AfterFunc(d, func() { r.expire(clock.Retry) })
-}
-
-// expire cancels a reservation whose lifetime has ended. It tries again later if that fails or a function of the
-// caller panics.
-func (r *Reservation) expire(retryAfter time.Duration) {
-	cancelled := false
-	defer func() {
-		_ = recover()
-		if !cancelled && retryAfter < time.Hour {
-			time.AfterFunc(retryAfter, func() { r.expire(2 * retryAfter) })
-		}
-	}()
-	ctx, cancel := context.WithTimeout(context.Background(), settleWithin)
-	defer cancel()
-	cancelled = r.Cancel(ctx) == nil
-}
 
 // Lost returns a channel that is closed if a slot of the reservation is lost before its settlement, so that the work
 // should stop. It closes only on an engine that renews slots (a [Holder], such as Redis). Elsewhere a lease ends at its

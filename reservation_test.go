@@ -474,38 +474,12 @@ func TestASettlementRepeatsTheReleaseOfItsSlotsAndThenSettlesItsUnits(t *testing
 	cancel()
 }
 
-// A lifetime also ends the reservation of an engine that fails at first.
-func TestAReservationOfAnEngineIsCancelledAtTheEndOfItsLifetime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerDay(9)})
-		f := newFailing()
-		forgotten, done := f.reserve(t, rule.For("k", 3)), f.reserve(t, rule.For("k", 3))
-		done.CancelAfter(time.Second)
-		if err := done.Done(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		done.CancelAfter(time.Second)
-		f.failures = []failure{notCounted}
-		forgotten.CancelAfter(time.Hour)
-		forgotten.CancelAfter(time.Second)
-		time.Sleep(time.Second - 1)
-		f.wantLeft(t, "before the end", rule, 3)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		f.wantLeft(t, "after the end", rule, 6)
-		if f.records != 2 {
-			t.Errorf("%d settlements, want one that fails and one", f.records)
-		}
-	})
-}
-
 func TestAReservationThatHoldsNothingDoesNothing(t *testing.T) {
 	refused, err := weir.NewMemory(weir.MemoryOptions{}).Reserve(t.Context(), mustRule(t, "r", weir.DenyAll{}).For("k", 1))
 	if err != nil || refused.Decision.Allowed {
 		t.Fatalf("Reserve: %+v and %v, want a refusal", refused, err)
 	}
 	for _, r := range []*weir.Reservation{nil, {}, refused} {
-		r.CancelAfter(time.Second)
 		for what, err := range map[string]error{"Settle": r.Settle(t.Context(), 1), "Cancel": r.Cancel(t.Context()), "Done": r.Done(t.Context())} {
 			if err != nil {
 				t.Errorf("%s of %+v: %v", what, r, err)

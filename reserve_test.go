@@ -165,25 +165,6 @@ func TestNewestBookingSettledForLessKeepsItsInstant(t *testing.T) {
 	})
 }
 
-func TestForgottenBookingIsCancelledAtTheEndOfItsLifetime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerHour(1), Burst: 10})
-		forgotten, settled := mustReserve(t, lim, 4), mustReserve(t, lim, 4)
-		forgotten.CancelAfter(time.Second)
-		settled.CancelAfter(time.Second)
-		settled.Settle(t.Context(), 3)
-		time.Sleep(time.Second - 1)
-		if got := lim.Peek(0).Remaining; got != 3 {
-			t.Errorf("before the end: %d left, want 3", got)
-		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		if got := lim.Peek(0).Remaining; got != 7 {
-			t.Errorf("at the end of the lifetime: %d left, want 7", got)
-		}
-	})
-}
-
 // A booking behind waiting callers gets the time of its turn, is released then, and takes no more than its units.
 func TestBookingBehindWaitersHasTheDelayOfItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

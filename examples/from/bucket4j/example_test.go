@@ -63,11 +63,11 @@ func Example_refill() {
 
 // Five a minute become ten a minute while all five are used. Weir keeps the units used: five of the new ten are left.
 func Example_replaceConfiguration() {
-	lim, _ := weir.New(weir.TokenBucket{Rate: weir.PerMinute(5), Burst: 5})
-	lim.TakeAt(began, 5)
-	if err := lim.SetLimitAt(began, weir.TokenBucket{Rate: weir.PerMinute(10), Burst: 10}); err != nil {
+	lim, _ := weir.NewWith(weir.TokenBucket{Rate: weir.PerMinute(5), Burst: 5}, weir.Options{Clock: began.UnixNano})
+	lim.Take(5)
+	if err := lim.SetLimit(weir.TokenBucket{Rate: weir.PerMinute(10), Burst: 10}); err != nil {
 		fmt.Println(err)
 	}
-	fmt.Println(lim.PeekAt(began, 0).Remaining, "now,", lim.PeekAt(began.Add(30*time.Second), 0).Remaining, "after 30s")
+	fmt.Println(lim.Peek(0).Remaining, "now,", lim.PeekAt(began.Add(30*time.Second), 0).Remaining, "after 30s")
 	// Output: 5 now, 10 after 30s
 }

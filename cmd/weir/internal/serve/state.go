@@ -35,9 +35,12 @@ type stateFile struct {
 	lock    *os.File
 }
 
+// defaultKeys is the default of weir.MemoryOptions.MaxKeys.
+const defaultKeys = 10_000_000
+
 func (f *stateFile) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntVar(&f.keys, "max-keys", weir.DefaultMaxKeys, "keep at most `N` keys of each limit in memory; further keys share limits")
+	flags.IntVar(&f.keys, "max-keys", defaultKeys, "keep at most `N` keys of each limit in memory; further keys share limits")
 	flags.StringVar(&f.path, "state", "", "load the state from `FILE` at the start, and save it there")
 	flags.BoolVar(&f.partial, "state-partial", false, "start with what can be read of a damaged --state file, and keep that file as FILE.bad")
 	flags.DurationVar(&f.every, "state-every", 30*time.Second, "save the state this often and at the stop; 0 saves only at the stop")
@@ -49,7 +52,7 @@ func (f *stateFile) check(isSet func(flag string) bool, shared bool) error {
 	case f.every < 0:
 		return cli.Misusef("use a duration of 0 or more, like 10s or 5m", "--state-every %v: a negative duration", f.every)
 	case f.keys < 1:
-		return cli.Misusef("a key takes up to 28 bytes; the default is "+strconv.Itoa(weir.DefaultMaxKeys), "--max-keys %d: not a number of keys", f.keys)
+		return cli.Misusef("a key takes up to 28 bytes; the default is "+strconv.Itoa(defaultKeys), "--max-keys %d: not a number of keys", f.keys)
 	case shared && f.path != "":
 		return cli.Misusef("leave --state out; the server keeps the state across a restart as docs/howto/redis.md and docs/howto/sql.md say", "--state with --engine: the state is in the server")
 	case shared && isSet("max-keys"):

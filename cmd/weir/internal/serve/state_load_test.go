@@ -118,3 +118,9 @@ func TestADamagedFileIsRefusedUnlessPartsAreAskedFor(t *testing.T) {
 		})
 	}
 }
+
+func TestTheDaemonBoundsKeysLikeTheMemoryEngine(t *testing.T) {
+	if got := weir.NewMemory(weir.MemoryOptions{}).Stats().MaxKeys; got != defaultKeys {
+		t.Errorf("--max-keys is %d by default, the engine's bound is %d", defaultKeys, got)
+	}
+}
