@@ -2,7 +2,6 @@ package pace
 
 import (
 	"context"
-	"time"
 
 	"github.com/weirflow/weir"
 )
@@ -13,7 +12,6 @@ type Acquired struct {
 	*weir.Reservation
 	queue *Queue
 	keys  []string // by name
-	since time.Time
 }
 
 // Done reports that the work was done: slots come back, other units stay spent.
@@ -39,7 +37,7 @@ func (q *Queue) settle(a *Acquired, settle func() error) error {
 		err := settle()
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.ask.returned(a.keys, time.Since(a.since))
+		q.ask.returned(a.keys)
 		return err
 	}
 	q.mu.Lock()

@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -24,11 +25,12 @@ type asking struct {
 	names  map[string][]*askKey // the same, by key; callers of these keys do not book
 	ready  fair.Heap[*group]
 	agenda *agenda
-	trip   *trip // that sendReady fills
+	trip   *trip         // that sendReady fills
+	phase  time.Duration // see poll
 }
 
 func newAsking(q *Queue) *asking {
-	a := &asking{queue: q, groups: map[string]*group{}, keys: map[string]*askKey{}, names: map[string][]*askKey{}, ready: newGroups()}
+	a := &asking{queue: q, groups: map[string]*group{}, keys: map[string]*askKey{}, names: map[string][]*askKey{}, ready: newGroups(), phase: rand.N(together)}
 	a.agenda = newAgenda(&q.mu, a.sendReady)
 	return a
 }
@@ -90,10 +92,10 @@ func (a *asking) leave(c *caller) {
 }
 
 // returned notes that units of keys came back in this process.
-func (a *asking) returned(names []string, held time.Duration) {
+func (a *asking) returned(names []string) {
 	for _, name := range names {
 		for _, k := range a.names[name] {
-			k.cameBack(held)
+			k.cameBack()
 		}
 	}
 	a.sendReady()
@@ -168,6 +170,7 @@ func (a *asking) newGroup(name string, requests []weir.Request) *group {
 			k = a.newKey(key, onKey(requests, key))
 		}
 		k.groups++
+		a.agenda.Remove(&k.expiry)
 		g.keys = append(g.keys, k)
 	}
 	a.groups[name] = g
@@ -252,7 +255,7 @@ func (g *group) end() {
 	delete(g.asking.groups, g.name)
 	for _, k := range g.keys {
 		if k.groups--; k.groups == 0 {
-			k.end()
+			k.unused()
 		}
 	}
 	g.advance(time.Now())

@@ -21,7 +21,7 @@ type askKey struct {
 	until, retryAt time.Time
 	cost           int64
 	refusedBy      cause
-	wake           appointment
+	wake, expiry   appointment
 
 	room   int64   // units that the engine is thought to have, besides those that are asked for
 	trip   *trip   // that asks for it; one at a time, so that callers go in order
@@ -55,7 +55,7 @@ func backOff(tries int) time.Duration { return min(firstPause<<min(tries-1, 10),
 
 func (a *asking) newKey(name string, request weir.Request) *askKey {
 	k := &askKey{asking: a, request: request, asleep: newGroups(), behind: newGroups()}
-	k.wake = newAppointment(func() { k.advance(time.Now()) })
+	k.wake, k.expiry = newAppointment(func() { k.advance(time.Now()) }), newAppointment(k.end)
 	a.keys[name] = k
 	if request.Rule != nil {
 		key := nameOf(&request)
@@ -67,7 +67,16 @@ func (a *asking) newKey(name string, request weir.Request) *askKey {
 	return k
 }
 
-// end forgets a key for which no group asks.
+// unused forgets a key for which no group asks any more. One with slots is kept for a second: otherwise a process of few callers
+// would not know how long it has been granted them.
+func (k *askKey) unused() {
+	if k.watch == nil {
+		k.end()
+	} else {
+		k.asking.agenda.plan(&k.expiry, time.Now().Add(longestPause))
+	}
+}
+
 func (k *askKey) end() {
 	a, name := k.asking, nameOf(&k.request)
 	a.agenda.Remove(&k.wake)
@@ -217,7 +226,7 @@ func (k *askKey) landed() {
 		k.until = now.Add(backOff(k.failures))
 	case k.lost && k.refusedBy == byRate:
 		k.failures = 0
-		k.until = earliest(latest(k.retryAt, now.Add(shortestPause)), poll(now.Add(longestPause)))
+		k.until = earliest(latest(k.retryAt, now.Add(shortestPause)), k.asking.poll(now.Add(longestPause)))
 	case k.lost || k.watch != nil && k.won && k.room == 0:
 		k.failures = 0
 		k.watch.landed(now)
@@ -243,10 +252,10 @@ func (k *askKey) wakeAt(at time.Time) {
 	}
 }
 
-// cameBack has the key asked for, because units came back in this process. held is for how long slots were held.
-func (k *askKey) cameBack(held time.Duration) {
+// cameBack has the key asked for, because units came back in this process.
+func (k *askKey) cameBack() {
 	if k.watch != nil {
-		k.watch.released(held)
+		k.watch.released()
 		return
 	}
 	k.rouse()
@@ -258,9 +267,10 @@ func (k *askKey) rouse() {
 	k.advance(time.Now())
 }
 
-// poll returns when to ask for a key without news at the latest: such keys are asked for together.
-func poll(at time.Time) time.Time {
-	return at.Add(together - time.Duration(at.UnixNano()%int64(together)))
+// poll returns when to ask for a key without news at the latest: the keys of a process are asked for together, and those of
+// others at other times.
+func (a *asking) poll(at time.Time) time.Time {
+	return at.Add(together - time.Duration(at.UnixNano()+int64(a.phase))%together)
 }
 
 func latest(a, b time.Time) time.Time {

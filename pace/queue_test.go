@@ -241,10 +241,12 @@ func TestAReleasedSlotGoesToTheCallerThatHasWaitedLongest(t *testing.T) {
 			synctest.Wait()
 		}
 		group.Wait()
-		if !slices.IsSorted(order) || len(order) != 8 {
-			t.Errorf("the callers had slots in the order %v", order)
+		for at, i := range order { // two may have theirs at the same time
+			if i/2 != at/2 {
+				t.Errorf("the callers had slots in the order %v", order)
+			}
 		}
-		if took := time.Since(start); took > 4100*time.Millisecond {
+		if took := time.Since(start); took > 5*time.Second || len(order) != 8 { // without signals a process leaves slots to others for 200 ms
 			t.Errorf("8 jobs of a second, 2 at once, took %v", took)
 		}
 	})
@@ -271,8 +273,8 @@ func TestASlotWithoutALeaseIsWaitedFor(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if took := time.Since(began); took < 3*time.Second || took > 3100*time.Millisecond {
-			t.Errorf("6 jobs of a second with 2 slots took %v, want 3s", took)
+		if took := time.Since(began); took < 3*time.Second || took > 3700*time.Millisecond {
+			t.Errorf("6 jobs of a second with 2 slots took %v, want 3 s, and 200 ms twice for others", took)
 		}
 		var never *weir.CostError
 		if _, err := q.Acquire(t.Context(), slots.For("k", 3)); !errors.As(err, &never) {
