@@ -19,10 +19,13 @@ import (
 // slots for a while.
 type job struct {
 	URL        string
+	Addr       string // of the server, if it is not that of the stage
 	Start, End time.Time
 	Late       time.Duration // how much later than Start the callers come
 	Callers    int
+	Engines    int           // with a queue each, among which the callers are spread; 0 means one
 	Limit      string        // of the key
+	Cost       int64         // 0 means 1
 	Keys       int           // the number of keys; 0 means that all callers have one key
 	Hold       time.Duration // how long a caller keeps slots
 	Pause      time.Duration // from one wait of a caller to the next
@@ -49,8 +52,9 @@ type grant struct {
 // loop is a job that is under way.
 type loop struct {
 	job
-	engine *redislimit.Engine
-	queue  *pace.Queue
+	engine *redislimit.Engine // the first of them
+	queues []*pace.Queue
+	ends   []func()
 
 	key, rate, own *weir.Rule // rate and own may be nil
 
@@ -65,7 +69,7 @@ func (j job) run(ctx context.Context) (tally, error) {
 	if err != nil {
 		return tally{}, err
 	}
-	defer l.engine.Close()
+	defer l.close()
 	time.Sleep(time.Until(j.Start.Add(j.Late)))
 	ctx, cancel := context.WithCancel(ctx)
 	defer time.AfterFunc(time.Until(j.End), cancel).Stop()
@@ -83,7 +87,9 @@ func (j job) run(ctx context.Context) (tally, error) {
 	}
 	callers.Wait()
 	if j.Patience == 0 { // what callers leave behind is measured
-		l.err = errors.Join(l.err, l.queue.Flush(context.WithoutCancel(ctx)))
+		for _, q := range l.queues {
+			l.err = errors.Join(l.err, q.Flush(context.WithoutCancel(ctx)))
+		}
 	}
 	return l.tally, l.err
 }
@@ -101,16 +107,32 @@ func (j job) begin(ctx context.Context) (l *loop, err error) {
 			return nil, err
 		}
 	}
-	if l.engine, err = redislimit.Open(j.URL, redislimit.Options{}); err != nil {
-		return nil, err
-	}
-	if l.queue, err = pace.NewQueue(l.engine, pace.QueueOptions{}); err != nil {
-		return nil, err
+	for range max(j.Engines, 1) {
+		if err := l.open(); err != nil {
+			return nil, err
+		}
 	}
 	if j.Dry {
 		err = l.dry(ctx)
 	}
 	return l, err
+}
+
+// open opens an engine, and a queue for it.
+func (l *loop) open() error {
+	engine, err := redislimit.Open(l.URL, redislimit.Options{})
+	if err != nil {
+		return err
+	}
+	queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+	l.engine, l.queues, l.ends = cmp.Or(l.engine, engine), append(l.queues, queue), append(l.ends, engine.Close)
+	return err
+}
+
+func (l *loop) close() {
+	for _, end := range l.ends {
+		end()
+	}
 }
 
 // dry asks all hosts once.
@@ -144,7 +166,7 @@ func (l *loop) host(caller, round int) string {
 func (l *loop) call(ctx context.Context, i int) error {
 	for round := 0; ctx.Err() == nil; round++ {
 		began := time.Now()
-		done, err := l.wait(ctx, l.requests(i, round))
+		done, err := l.wait(ctx, i, l.requests(i, round))
 		switch {
 		case err != nil && ctx.Err() != nil:
 			l.unserved(began)
@@ -166,7 +188,7 @@ func (l *loop) call(ctx context.Context, i int) error {
 
 // requests returns what a caller needs.
 func (l *loop) requests(i, round int) []weir.Request {
-	all := []weir.Request{l.key.For(fmt.Sprint("k", i%max(l.Keys, 1)), 1)}
+	all := []weir.Request{l.key.For(fmt.Sprint("k", i%max(l.Keys, 1)), max(l.Cost, 1))}
 	if l.rate != nil {
 		all = append(all, l.rate.For("all", 1))
 	}
@@ -190,13 +212,14 @@ func (l *loop) granted(i int, began time.Time) {
 }
 
 // wait waits for the requests.
-func (l *loop) wait(ctx context.Context, requests []weir.Request) (done func(context.Context) error, err error) {
+func (l *loop) wait(ctx context.Context, i int, requests []weir.Request) (done func(context.Context) error, err error) {
 	if l.Patience > 0 {
 		own, leave := context.WithCancel(ctx)
 		defer leave()
 		defer time.AfterFunc(time.Duration(rand.ExpFloat64()*float64(l.Patience)), leave).Stop()
 		ctx = own
 	}
+	queue := l.queues[i%len(l.queues)]
 	switch {
 	case l.Direct:
 		r, err := l.engine.Reserve(ctx, requests...)
@@ -205,13 +228,13 @@ func (l *loop) wait(ctx context.Context, requests []weir.Request) (done func(con
 		}
 		return r.Done, err
 	case l.Hold > 0:
-		r, err := l.queue.Acquire(ctx, requests...)
+		r, err := queue.Acquire(ctx, requests...)
 		if err != nil {
 			return nil, err
 		}
 		return r.Done, nil
 	default:
-		_, err := l.queue.Wait(ctx, requests...)
+		_, err := queue.Wait(ctx, requests...)
 		return func(context.Context) error { return nil }, err
 	}
 }

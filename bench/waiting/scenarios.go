@@ -62,7 +62,7 @@ func workloads() []workload {
 			list = append(list, leaving(n, way))
 		}
 	}
-	return list
+	return append(list, shares()...)
 }
 
 func plural(n int, one, many string) string {
@@ -177,7 +177,7 @@ func freeAfter(ctx context.Context, addr, limit string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer l.engine.Close()
+	defer l.close()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		d, err := l.engine.Take(ctx, l.requests(0, 0)...)
 		if took := time.Since(began); err != nil || d.Allowed || took > 10*time.Second {

@@ -143,7 +143,7 @@ func (s *stage) play(ctx context.Context, p play) (*played, error) {
 
 // job is a job on this stage.
 func (s *stage) job(j job, start, end time.Time) job {
-	j.URL, j.Start, j.End = "redis://"+s.user+s.addr, start, end
+	j.URL, j.Start, j.End = "redis://"+s.user+cmp.Or(j.Addr, s.addr), start, end
 	return j
 }
 
