@@ -11,7 +11,7 @@ import (
 // sample returns a value of a flag that is not its default.
 func sample(f *pflag.Flag) string {
 	switch f.Value.Type() {
-	case "int":
+	case "int", "int64":
 		return "7"
 	case "duration":
 		return "7s"

@@ -27,6 +27,7 @@ rules:
   - {name: watched, match: {path: /login}, key: client, limit: 1/h, shadow: true}
   - {name: banned, match: {client: 192.0.2.0/24}, deny: true}
   - {name: slots, limit: concurrency 1 lease 1m}
+  - {name: told, match: {domain: models}, limit: 10/h, charge: after}
 `
 
 // seenDaemon is a daemon with a port for metrics.
@@ -41,7 +42,7 @@ func startSeen(t *testing.T, args ...string) *seenDaemon {
 	folder := t.TempDir()
 	d := &seenDaemon{metrics: "http://" + freeAddress(t) + "/metrics", admin: filepath.Join(folder, "admin"), rules: filepath.Join(folder, "rules.yaml"), log: &bytes.Buffer{}}
 	d.write(t, seenRules)
-	d.cmd = daemonCommand(t, append([]string{"--http", "127.0.0.1:0", "--metrics", strings.TrimSuffix(strings.TrimPrefix(d.metrics, "http://"), "/metrics"),
+	d.cmd = daemonCommand(t, append([]string{"--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--metrics", strings.TrimSuffix(strings.TrimPrefix(d.metrics, "http://"), "/metrics"),
 		"--admin", "unix:" + d.admin, "--config", d.rules}, args...)...)
 	d.cmd.Stderr = d.log
 	t.Cleanup(func() { _ = d.cmd.Process.Kill() })
@@ -70,6 +71,11 @@ func (d *seenDaemon) use(t *testing.T) {
 		}
 		_ = response.Body.Close()
 	}
+	response, err := http.Post(d.url+"/json", "application/json", strings.NewReader(`{"domain":"models","hitsAddend":5,"descriptors":[{"entries":[{"key":"model","value":"m"}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
 }
 
 func (d *seenDaemon) scrape(t *testing.T) string {
@@ -136,7 +142,7 @@ func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 			`weir_beside_decisions_total{as="candidate",difference="stricter",rule="login"} 1`,
 			`weir_beside_decisions_total{as="candidate",difference="same",rule="login"} 3`,
 			`weir_beside_decisions_total{as="shadow",difference="stricter",rule="watched"} 1`,
-			`weir_engine_up 1`, `weir_ready 1`, `weir_rules 4`,
+			`weir_engine_up 1`, `weir_ready 1`, `weir_rules 5`,
 			`weir_waiting_callers{rule="slots"} 0`, `weir_waits_total{end="granted",rule="slots"} 1`,
 			`weir_http_requests_total{code="200",path="/v1/take"} 5`)
 		if !strings.Contains(text, `weir_build_info{engine="`+engine+`"`) || strings.Contains(text, "203.0.113.7") || strings.Contains(text, "~probe") {
@@ -159,7 +165,7 @@ func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 			t.Errorf("%s: a rule that is gone has the metrics\n%s", engine, text)
 		}
 		d.write(t, "rules: 7")
-		d.await(t, `weir_rules_reload_failing 1`, `weir_rules_reloads_total{result="failed"} 1`, `weir_rules 4`)
+		d.await(t, `weir_rules_reload_failing 1`, `weir_rules_reloads_total{result="failed"} 1`, `weir_rules 5`)
 	}
 	checkDeployed(t, scraped+certificateMetric)
 }
