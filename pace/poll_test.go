@@ -2,8 +2,10 @@ package pace_test
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,7 +77,10 @@ func TestProcessesAskAtDifferentTimes(t *testing.T) {
 		clear(calls) // of the first question
 		mu.Unlock()
 		time.Sleep(20 * time.Second)
-		for at, n := range calls {
+		mu.Lock()
+		asked := maps.Clone(calls)
+		mu.Unlock()
+		for at, n := range asked {
 			if n /= 2; n > 20 { // one way to the server, and one back
 				t.Errorf("%d of 100 processes asked at %v", n, at)
 			}
@@ -92,10 +97,9 @@ func TestASlotThatComesFreeDuringAQuestionIsFound(t *testing.T) {
 		server := newServer(t)
 		slots := rule(t, "slots", "concurrency 1 lease 1m")
 		held := mustAcquire(t, mustQueue(t, server.Connect(waittest.Network{})), slots.For("k", 1))
-		trip := 0
+		var trips atomic.Int64
 		q := mustQueue(t, server.Connect(waittest.Network{Way: func() time.Duration {
-			trip++
-			if trip == 2 { // the first answer
+			if trips.Add(1) == 2 { // the first answer
 				return 20 * time.Millisecond
 			}
 			return time.Millisecond

@@ -6,7 +6,7 @@ import "math/rand/v2"
 type askRules struct {
 	spread  bool // an ask that answers a signal comes at a random time within the spread
 	growth  bool // each of them that is granted nothing lengthens the spread by a tenth, and a grant ends that
-	streak  bool // a process that was granted slots for 50 ms without a refusal lets others go first
+	streak  bool // a process that was granted slots for 100 ms without a refusal lets others go first; without signals, for 1 s
 	more    bool // one caller more travels than the last answer had room for
 	keep    bool // an older caller that wants more keeps the key from younger ones, for a second at a time
 	backoff bool // asks without a signal grow rarer while the same lease is in the way
@@ -82,7 +82,7 @@ func simulateSlots(w slotCase, r askRules, seed uint64, length instant) figures 
 }
 
 func (s *slotServer) newAsker() *slotAsker {
-	p := &slotAsker{s: s, spread: s.firstSpread(), room: 1, poll: s.firstPoll()}
+	p := &slotAsker{s: s, spread: leastSpread, room: 1, poll: s.firstPoll()}
 	p.alarm = alarm{c: s.clock, do: p.send}
 	for range s.callers {
 		p.waiting = append(p.waiting, s.now)
@@ -91,7 +91,7 @@ func (s *slotServer) newAsker() *slotAsker {
 	return p
 }
 
-func (s *slotServer) firstSpread() instant { return min(10*ms, s.hold/4) }
+const leastSpread, mostSpread = 5 * ms, 100 * ms
 
 func (s *slotServer) firstPoll() instant {
 	if s.deaf {
@@ -205,9 +205,9 @@ func (p *slotAsker) grantedSome() {
 	}
 	p.poll = s.firstPoll()
 	if !s.rules.halving {
-		p.spread = s.firstSpread()
+		p.spread = leastSpread
 	} else {
-		p.spread = max(s.firstSpread(), p.spread/2)
+		p.spread = max(leastSpread, p.spread/2)
 	}
 }
 
@@ -217,7 +217,7 @@ func (p *slotAsker) lengthen() {
 	case p.s.rules.halving:
 		p.spread = min(250*ms, p.spread*2)
 	case p.s.rules.growth:
-		p.spread = min(250*ms, p.spread*11/10)
+		p.spread = min(mostSpread, p.spread*11/10)
 	}
 }
 
@@ -279,12 +279,16 @@ func (p *slotAsker) release(n int) {
 func (p *slotAsker) own() {
 	s := p.s
 	p.signal = true
-	if !s.rules.streak || !p.serving || s.now-p.streak < 50*ms {
+	streak, pause := 100*ms, leastSpread
+	if s.deaf {
+		streak, pause = second, 200*ms
+	}
+	if !s.rules.streak || !p.serving || s.now-p.streak < streak {
 		p.alarm.set(s.now)
 		return
 	}
-	p.streak = s.now + s.firstSpread() + p.width()
-	p.alarm.set(s.now + s.firstSpread() + s.random(p.width()))
+	p.streak = s.now + pause + p.width()
+	p.alarm.set(s.now + pause + s.random(p.width()))
 }
 
 // hear answers the release of another process.

@@ -64,8 +64,8 @@ func (d *seenDaemon) use(t *testing.T) {
 		postTake(t, d.url, `{"attributes":{"path":"/login","client":"203.0.113.7"}}`)
 	}
 	postTake(t, d.url, `{"attributes":{"path":"/login","client":"192.0.2.7"}}`)
-	for range 2 {
-		response, err := http.Post(d.url+"/v1/reserve", "application/json", strings.NewReader(`{"rule":"slots","key":"k","patience":0.01}`))
+	for _, patience := range []string{"30", "0.01"} {
+		response, err := http.Post(d.url+"/v1/reserve", "application/json", strings.NewReader(`{"rule":"slots","key":"k","patience":`+patience+`}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,6 +111,8 @@ func (d *seenDaemon) await(t *testing.T, lines ...string) string {
 			return text
 		}
 		if time.Since(began) > 20*time.Second {
+			_ = d.cmd.Process.Kill()
+			_ = d.cmd.Wait() // so that nobody writes the log any more
 			t.Fatalf("no line %s in\n%s\nthe log: %s", missing, text, d.log)
 		}
 	}
