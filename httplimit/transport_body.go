@@ -13,6 +13,7 @@ type body struct {
 	io.ReadCloser
 	reader io.Reader // of the ReadCloser, at the pace of the bandwidth
 	pass   *pass
+	usage  *usageReader // nil if nothing counts tokens
 }
 
 func (b *body) Read(p []byte) (n int, err error) {
@@ -23,6 +24,9 @@ func (b *body) Read(p []byte) (n int, err error) {
 		}
 	}()
 	n, err = b.reader.Read(p)
+	if b.usage != nil {
+		b.usage.read(b.pass, p[:min(max(n, 0), len(p))], err == io.EOF)
+	}
 	return n, err
 }
 
@@ -40,26 +44,29 @@ type stream struct {
 	io.Writer
 }
 
-// attach makes the body of an answer end its request, and obey the bandwidth.
-func attach(bandwidth func(*http.Request) pace.Pacer, r *http.Request, resp *http.Response, p *pass) {
+// attach makes the body of an answer end its request, say what it used, and obey the bandwidth.
+func (c *exchange) attach(resp *http.Response, p *pass) {
 	if resp.Body == http.NoBody {
 		p.end()
 		return
 	}
 	b := &body{ReadCloser: resp.Body, reader: resp.Body, pass: p}
-	defer p.endWith(r.Context())
+	defer p.endWith(c.request.Context())
 	writer, writable := resp.Body.(io.Writer)
 	if resp.StatusCode == http.StatusSwitchingProtocols && writable {
 		resp.Body = stream{b, writer}
 		return
 	}
 	resp.Body = b
-	if bandwidth == nil {
+	if c.Tokens != nil {
+		b.usage = &usageReader{}
+	}
+	if c.Bandwidth == nil {
 		return
 	}
-	if pacer := bandwidth(r); pacer != nil {
+	if pacer := c.Bandwidth(c.request); pacer != nil {
 		var ctx context.Context
-		ctx, p.quit = context.WithCancel(r.Context())
+		ctx, p.quit = context.WithCancel(c.request.Context())
 		b.reader = pace.Reader(ctx, pace.InFlow(pacer, p.gate.key, 1), b.ReadCloser)
 	}
 }

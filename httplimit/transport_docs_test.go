@@ -35,6 +35,19 @@ func vendorClient(engine weir.Engine) (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
+// modelClient keeps the limits of requests and of tokens that the server of a language model announces.
+func modelClient() (*http.Client, error) {
+	transport, err := httplimit.NewTransport(httplimit.TransportOptions{
+		Tokens: func(r *http.Request) httplimit.Tokens {
+			return httplimit.Tokens{Input: r.ContentLength/4 + 1, Output: 500} // four bytes a token, and max_tokens
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: transport}, nil
+}
+
 // throttled finds the refusals of a GraphQL server, which come with 200.
 func throttled(answer *http.Response) (wait time.Duration, ok bool) {
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
@@ -55,6 +68,17 @@ func TestTheClientsOfTheDocumentWork(t *testing.T) {
 		terms, err := vendorClient(weir.NewMemory(weir.MemoryOptions{}))
 		if err != nil {
 			t.Fatal(err)
+		}
+		model, err := modelClient()
+		if err != nil {
+			t.Fatal(err)
+		}
+		budget := model.Transport.(*httplimit.Transport).Over(always(200, "X-Ratelimit-Remaining-Tokens: 400", "X-Ratelimit-Reset-Tokens: 7s"))
+		for _, want := range []time.Duration{0, 7 * time.Second} {
+			start := time.Now()
+			if status, err := ask(budget, "http://model.example/"); status != 200 || err != nil || time.Since(start) != want {
+				t.Errorf("model: %d, %v after %v, want 200 after %v", status, err, time.Since(start), want)
+			}
 		}
 		for name, want := range map[string]time.Duration{"plain": 0, "terms": 10 * time.Second} {
 			client := map[string]*http.Client{"plain": plain, "terms": terms}[name]

@@ -94,22 +94,22 @@ func (g *gate) idle(now time.Time) bool {
 }
 
 // try starts a request if the server admits it now.
-func (g *gate) try(gap time.Duration) (obey.Ticket, obey.Verdict) {
+func (g *gate) try(need obey.Need) (obey.Ticket, obey.Verdict) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	v := g.state.Wait(now, gap)
+	v := g.state.Wait(now, need)
 	if v.Wait > 0 {
 		return obey.Ticket{}, v
 	}
-	return g.state.Start(now, gap), v
+	return g.state.Start(now, need), v
 }
 
 // look returns how long a request has to wait now, and a channel that is closed when it may be earlier.
-func (g *gate) look(gap time.Duration) (obey.Verdict, <-chan struct{}) {
+func (g *gate) look(need obey.Need) (obey.Verdict, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	v := g.state.Wait(time.Now(), gap)
+	v := g.state.Wait(time.Now(), need)
 	if v.Wait == 0 {
 		return v, nil
 	}
@@ -120,7 +120,7 @@ func (g *gate) look(gap time.Duration) (obey.Verdict, <-chan struct{}) {
 }
 
 // answered learns from an answer. It returns how long the next request has to wait.
-func (g *gate) answered(c *obey.Config, t obey.Ticket, kind obey.Kind, a announce.Announcement) (wait time.Duration) {
+func (g *gate) answered(c *obey.Config, t *obey.Ticket, kind obey.Kind, a announce.Announcement) (wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
@@ -129,7 +129,7 @@ func (g *gate) answered(c *obey.Config, t obey.Ticket, kind obey.Kind, a announc
 		g.credit = min(g.credit+1, retriesAtFirst*retryCosts)
 	}
 	g.notify()
-	return g.state.Wait(now, 0).Wait
+	return g.state.Wait(now, obey.Need{}).Wait
 }
 
 // statusOverloaded is the status of servers that have no room for a request, such as those of Anthropic.
@@ -156,18 +156,18 @@ func kindOf(status int, a *announce.Announcement) obey.Kind {
 }
 
 // failed counts a request without an answer.
-func (g *gate) failed(c *obey.Config, t obey.Ticket) {
+func (g *gate) failed(c *obey.Config, t *obey.Ticket) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.state.Answer(c, t, time.Now(), obey.Failed, announce.Announcement{RetryAfter: announce.Unknown})
 	g.notify()
 }
 
-// ended counts an answer whose body has ended.
-func (g *gate) ended() {
+// ended counts an answer whose body has ended, and the tokens that it used if they are known.
+func (g *gate) ended(t obey.Ticket, used *obey.Tokens) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.state.End()
+	g.state.End(t, used)
 	g.notify()
 }
 

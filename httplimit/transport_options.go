@@ -35,6 +35,11 @@ type TransportOptions struct {
 	// Delay returns the least time between the starts of two requests of one key, such as the crawl delay of a host.
 	// It must be fast, and safe for concurrent use. Default: none.
 	Delay func(*http.Request) time.Duration
+	// Tokens estimates the tokens that a request to a language model will use. A request waits until what the server has
+	// announced as remaining holds the estimates of it and of the requests that were sent before it. When the answer has been
+	// read to its end, its usage replaces the estimate. Tokens must leave the body of the request alone, and be fast and safe
+	// for concurrent use. Default: tokens are not counted, and requests wait only when none remain.
+	Tokens func(*http.Request) Tokens
 	// Bandwidth returns what paces the body of an answer, in bytes, such as a *weir.Limiter; nil is no limit. Each key
 	// is a flow: keys share a limiter fairly, and leave each other what they do not use (pace.InFlow). The bytes are
 	// those that the caller reads, after decompression. Default: none.

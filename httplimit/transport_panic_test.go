@@ -56,6 +56,8 @@ func spoil(place string, boom func()) httplimit.TransportOptions {
 		rule.Cost = func(*http.Request) int64 { boom(); return 1 }
 	case "Delay":
 		o.Delay = func(*http.Request) time.Duration { boom(); return 0 }
+	case "Tokens":
+		o.Tokens = func(*http.Request) httplimit.Tokens { boom(); return httplimit.Tokens{} }
 	case "Bandwidth":
 		o.Bandwidth = func(*http.Request) pace.Pacer { boom(); return nil }
 	case "Observe of a wait":
@@ -85,7 +87,7 @@ func spoil(place string, boom func()) httplimit.TransportOptions {
 }
 
 func TestAPanicInATransportLeavesNothingTaken(t *testing.T) {
-	for _, place := range []string{"Base", "Key", "a rule's Key", "a rule's Cost", "Delay", "Bandwidth", "Observe of a wait",
+	for _, place := range []string{"Base", "Key", "a rule's Key", "a rule's Cost", "Delay", "Tokens", "Bandwidth", "Observe of a wait",
 		"Observe of a refusal", "Observe of a retry", "the body's Read", "the body's Close"} {
 		t.Run(place, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

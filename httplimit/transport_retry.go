@@ -65,7 +65,7 @@ func (c *exchange) send(r *http.Request, p *pass) (resp *http.Response, err erro
 	}
 	resp.Request = c.request
 	c.learn(p, resp)
-	attach(c.Bandwidth, c.request, resp, p)
+	c.attach(resp, p)
 	passed = true
 	return resp, nil
 }
@@ -83,7 +83,7 @@ func (c *exchange) learn(p *pass, resp *http.Response) {
 		}
 	}
 	p.answered = true
-	wait := c.gate.answered(&c.obeyed, p.ticket, p.kind, a)
+	wait := c.gate.answered(&c.obeyed, &p.ticket, p.kind, a)
 	if p.kind == obey.Refused || p.kind == obey.Busy {
 		c.counters.refused.Add(1)
 		c.events().tell(c.request, TransportEvent{Kind: EventRefused, Key: c.gate.key, Status: resp.StatusCode, Wait: wait})
@@ -93,7 +93,7 @@ func (c *exchange) learn(p *pass, resp *http.Response) {
 // abandon ends a request whose answer the caller does not get.
 func (c *exchange) abandon(resp *http.Response, p *pass) {
 	if !p.answered {
-		c.gate.failed(&c.obeyed, p.ticket)
+		c.gate.failed(&c.obeyed, &p.ticket)
 	}
 	p.end()
 	if resp != nil && resp.Body != nil {
@@ -132,7 +132,7 @@ func (c *exchange) shouldRetry(attempt int) (pause time.Duration, again bool) {
 		return 0, false
 	}
 	w := wait{keeper: c.keeper, gate: c.gate, request: c.request, ctx: c.request.Context()}
-	v, _ := c.gate.look(0)
+	v, _ := c.gate.look(p.ticket.Need)
 	if p.kind == obey.Busy {
 		v.Wait = max(v.Wait, backOff(attempt))
 	}

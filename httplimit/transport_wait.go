@@ -24,6 +24,7 @@ type pass struct {
 	kind     obey.Kind // of the answer
 	noRetry  bool
 
+	used  atomic.Pointer[obey.Tokens] // what the answer says; nil if it does not
 	ended atomic.Bool
 	stop  func() bool        // ends the watch on the context; nil without one
 	quit  context.CancelFunc // ends the wait for bandwidth; nil without one
@@ -42,7 +43,7 @@ func (p *pass) endOnce() {
 	if p.ended.Swap(true) {
 		return
 	}
-	p.gate.ended()
+	p.gate.ended(p.ticket, p.used.Load())
 	if p.acquired != nil {
 		release(p.acquired.Done)
 	}
@@ -94,7 +95,7 @@ type wait struct {
 	ctx       context.Context
 	notBefore time.Time // of a retry
 	requests  []weir.Request
-	gap       time.Duration
+	need      obey.Need
 	held      bool
 	reason    Reason
 	since     time.Time // since when it waits for the reason
@@ -110,9 +111,7 @@ func (w *wait) admit() (*pass, error) {
 	keys := lineOf(w.gate.key, w.requests)
 	l := w.gate.join(keys)
 	defer w.gate.leave(keys, l)
-	if w.Delay != nil {
-		w.gap = w.Delay(w.request)
-	}
+	w.estimate()
 	defer w.done()
 	if err := w.sleepUntil(w.notBefore); err != nil {
 		return nil, err
@@ -122,6 +121,16 @@ func (w *wait) admit() (*pass, error) {
 	}
 	defer func() { l.turn <- struct{}{} }()
 	return w.first()
+}
+
+// estimate finds what the request needs of the server.
+func (w *wait) estimate() {
+	if w.Delay != nil {
+		w.need.Gap = w.Delay(w.request)
+	}
+	if w.Tokens != nil {
+		w.need.Counted, w.need.Tokens = true, w.Tokens(w.request).bounded()
+	}
 }
 
 // charge finds what the request costs under the rules.
@@ -150,7 +159,7 @@ func (w *wait) first() (*pass, error) {
 		if err != nil {
 			return nil, w.fail(ReasonRules, err)
 		}
-		ticket, v := w.gate.try(w.gap)
+		ticket, v := w.gate.try(w.need)
 		if v.Wait == 0 {
 			return &pass{gate: w.gate, ticket: ticket, acquired: acquired}, nil
 		}
@@ -163,7 +172,7 @@ func (w *wait) first() (*pass, error) {
 // awaitServer waits until the server admits a request, as far as it has said.
 func (w *wait) awaitServer() error {
 	for {
-		v, changed := w.gate.look(w.gap)
+		v, changed := w.gate.look(w.need)
 		if v.Wait == 0 {
 			return nil
 		}
@@ -226,7 +235,7 @@ func (w *wait) turn(l *gateLine) error {
 		return nil
 	default:
 	}
-	v, _ := w.gate.look(w.gap)
+	v, _ := w.gate.look(w.need)
 	if err := w.check(v); err != nil { // it need not wait in line to know
 		return err
 	}

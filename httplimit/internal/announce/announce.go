@@ -42,7 +42,12 @@ type Unit uint8
 const (
 	Requests   Unit = iota
 	Concurrent      // requests in flight
-	Other           // something whose use a client cannot count beforehand, such as bytes or tokens
+	Other           // something whose use a client cannot count beforehand, such as bytes
+
+	// What a language model counts.
+	Tokens
+	InputTokens
+	OutputTokens
 )
 
 // Bounds. A server that exceeds them is not believed.

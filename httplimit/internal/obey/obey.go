@@ -7,6 +7,7 @@
 //   - Until the first answer, and after a refusal, one request is in flight at a time.
 //   - A remainder of n admits n requests, counted from the moment that the request which brought it was sent, because
 //     the server may have counted all later ones, and all that were then in flight, after it.
+//   - Tokens of language models work in the same way, by the estimates of the requests, until answers say what they used.
 //   - When a remainder is used up, one request at a time asks for the new one: when the announced time has passed, or
 //     when the client's own requests have left the window, if no other client seems to use the quota.
 package obey
@@ -32,6 +33,7 @@ type Config struct {
 type State struct {
 	sure           bool // the last answer was no refusal
 	sent, answered uint64
+	tokens         tokenSums
 	open           int64 // requests whose answers have not ended
 	last           time.Time
 	gap            time.Duration // that the last start asked for
@@ -66,15 +68,25 @@ type Verdict struct {
 // Never is the wait that only an answer can end.
 const Never = time.Duration(math.MaxInt64)
 
+// Need is what a request asks for.
+type Need struct {
+	Gap     time.Duration // the least time since the start of the last request
+	Counted bool          // whether the tokens are known
+	Tokens  Tokens
+}
+
 // Ticket is a request that was sent.
 type Ticket struct {
 	seq      uint64
-	answered uint64 // the answers so far when it was sent
+	answered uint64    // the answers so far when it was sent
+	tokens   tokenSums // those so far when it was sent
 	at       time.Time
+	Need     Need
+	order    uint64 // of its answer among the answers; 0 without one
 }
 
-// Wait returns how long a request has to wait that starts at least gap after the last one.
-func (s *State) Wait(now time.Time, gap time.Duration) Verdict {
+// Wait returns how long a request has to wait.
+func (s *State) Wait(now time.Time, need Need) Verdict {
 	v := Verdict{}
 	if !s.sure && s.inFlight() > 0 {
 		v.longer(Never, First, "")
@@ -82,11 +94,11 @@ func (s *State) Wait(now time.Time, gap time.Duration) Verdict {
 	v.longer(s.pause.Sub(now), Pause, "")
 	for i := range s.quotas {
 		q := &s.quotas[i]
-		v.longer(q.wait(s, now), Quota, q.name)
+		v.longer(q.wait(s, now, need), Quota, q.name)
 	}
 	v.longer(s.slow.wait(now, s.last), Slow, "")
-	if gap > 0 && !s.last.IsZero() {
-		v.longer(min(s.last.Add(gap).Sub(now), Never-1), Delay, "") // no answer shortens it
+	if need.Gap > 0 && !s.last.IsZero() {
+		v.longer(min(s.last.Add(need.Gap).Sub(now), Never-1), Delay, "") // no answer shortens it
 	}
 	return v
 }
@@ -98,12 +110,13 @@ func (v *Verdict) longer(wait time.Duration, reason Reason, name string) {
 }
 
 // Start counts a request that is sent now. The caller has asked Wait at the same instant.
-func (s *State) Start(now time.Time, gap time.Duration) Ticket {
-	t := Ticket{answered: s.answered, at: now}
+func (s *State) Start(now time.Time, need Need) Ticket {
+	t := Ticket{answered: s.answered, tokens: s.tokens, at: now, Need: need}
 	s.sent++
 	t.seq = s.sent
 	s.open++
-	s.last, s.gap = now, gap
+	s.tokens.sent.add(&need.Tokens)
+	s.last, s.gap = now, need.Gap
 	s.slow.started(now)
 	return t
 }
@@ -118,16 +131,18 @@ const (
 	Failed        // there is no answer
 )
 
-// Answer learns from the answer to a request.
-func (s *State) Answer(c *Config, t Ticket, now time.Time, kind Kind, a announce.Announcement) {
+// Answer learns from the answer to a request, and notes its order in the ticket.
+func (s *State) Answer(c *Config, t *Ticket, now time.Time, kind Kind, a announce.Announcement) {
 	if kind != Failed {
-		s.learn(c, t, now, a.Quotas)
+		s.learn(c, *t, now, a.Quotas)
 	}
 	s.answered++
+	t.order = s.answered
+	s.tokens.answered.add(&t.Need.Tokens)
 	s.log.add(now, s.longestWindow())
 	switch kind {
 	case Admitted:
-		s.spent(c, now, a)
+		s.spent(c, t, now, a)
 		if t.at.Before(s.refusedAt) {
 			break // it was sent before the refusal, and says nothing about the time after
 		}
@@ -142,8 +157,14 @@ func (s *State) Answer(c *Config, t Ticket, now time.Time, kind Kind, a announce
 	}
 }
 
-// End counts an answer whose body has ended, or a request that failed.
-func (s *State) End() { s.open-- }
+// End counts an answer whose body has ended, or a request that failed. It settles the tokens that were used; nil if that is
+// unknown.
+func (s *State) End(t Ticket, used *Tokens) {
+	s.open--
+	if used != nil {
+		s.settle(t, used)
+	}
+}
 
 // Idle reports whether a state is indistinguishable from a new one, but for the knowledge that the server answers.
 func (s *State) Idle(now time.Time) bool {

@@ -20,11 +20,19 @@ func anything(random *rand.Rand) announce.Announcement {
 	}
 	for range random.IntN(4) {
 		a.Quotas = append(a.Quotas, announce.Quota{
-			Name: fmt.Sprint(random.IntN(40)), Unit: announce.Unit(random.IntN(3)), Limit: random.Int64N(20),
+			Name: fmt.Sprint(random.IntN(40)), Unit: announce.Unit(random.IntN(6)), Limit: random.Int64N(20),
 			Window: time.Duration(random.IntN(3)) * 5 * time.Second, Remaining: random.Int64N(8) - 1, Reset: time.Duration(random.IntN(12)-1) * time.Second,
 		})
 	}
 	return a
+}
+
+// someTokens are few, so that some announced remainders hold them, or as many as possible.
+func someTokens(random *rand.Rand) Tokens {
+	if random.IntN(20) == 0 {
+		return NewTokens(1<<62, 1<<62, -1)
+	}
+	return NewTokens(random.Int64N(8), random.Int64N(4), random.Int64N(4))
 }
 
 // Whatever a server says, a request waits for a time or for an answer that is to come, and the state stays small.
@@ -33,33 +41,35 @@ func TestEachWaitEndsWithATimeOrAnAnswer(t *testing.T) {
 	for seed := range randtest.Seeds(t, 200, 200) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		s, now := State{}, start
-		var flying []Ticket
-		open, sent := 0, 0
+		var flying, open []Ticket
+		sent := 0
 		for range 400 {
 			now = now.Add(time.Duration(random.Int64N(int64(time.Second))))
-			v := s.Wait(now, time.Second/10)
+			need := Need{Gap: time.Second / 10, Counted: random.IntN(2) == 0, Tokens: someTokens(random)}
+			v := s.Wait(now, need)
 			switch {
-			case v.Wait == Never && len(flying) == 0 && open == 0:
+			case v.Wait == Never && len(flying) == 0 && len(open) == 0:
 				t.Fatalf("seed %d: a request waits for an answer (%s %s), and none is to come: %+v", seed, v.Reason, v.Name, s)
 			case v.Wait < 0 || v.Wait > 2*time.Minute && v.Wait != Never:
 				t.Fatalf("seed %d: a request waits for %v (%s)", seed, v.Wait, v.Reason)
 			case v.Wait == 0 && random.IntN(3) > 0:
-				flying = append(flying, s.Start(now, time.Second/10))
+				flying = append(flying, s.Start(now, need))
 				sent++
 			case len(flying) > 0:
 				i := random.IntN(len(flying))
-				s.Answer(c, flying[i], now, Kind(random.IntN(4)), anything(random))
+				s.Answer(c, &flying[i], now, Kind(random.IntN(4)), anything(random))
+				open = append(open, flying[i])
 				flying[i] = flying[len(flying)-1]
 				flying = flying[:len(flying)-1]
-				open++
-			case open > 0:
-				s.End()
-				open--
+			case len(open) > 0:
+				used := someTokens(random)
+				s.End(open[0], []*Tokens{nil, &used}[random.IntN(2)])
+				open = open[1:]
 			default:
 				now = now.Add(v.Wait)
 			}
-			if s.Idle(now) && (len(flying) > 0 || open > 0 || s.Wait(now, 0).Wait > 0) {
-				t.Fatalf("seed %d: a state is idle with %d requests in flight, %d open, and a wait of %+v", seed, len(flying), open, s.Wait(now, 0))
+			if s.Idle(now) && (len(flying) > 0 || len(open) > 0 || s.Wait(now, Need{}).Wait > 0) {
+				t.Fatalf("seed %d: a state is idle with %d requests in flight, %d open, and a wait of %+v", seed, len(flying), len(open), s.Wait(now, Need{}))
 			}
 		}
 		if len(s.quotas) > maxQuotas || len(s.log.entries) > maxEntries || sent < 20 {

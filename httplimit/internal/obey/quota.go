@@ -17,6 +17,7 @@ type quota struct {
 	reporter  Ticket    // the request whose answer brought it
 	until     time.Time // when units come back; zero if unknown
 	shared    time.Time // until then, other clients seem to use the quota
+	back      int64     // tokens of other requests than the reporter that were estimated and not used
 }
 
 // report takes what an answer says. The answer to an earlier request is older, even if it comes later.
@@ -31,7 +32,7 @@ func (q *quota) report(c *Config, s *State, t Ticket, now time.Time, a *announce
 	if a.Remaining < 0 || q.remaining >= 0 && t.seq < q.reporter.seq {
 		return
 	}
-	q.remaining, q.reporter, q.until = a.Remaining, t, time.Time{}
+	q.remaining, q.reporter, q.until, q.back = a.Remaining, t, time.Time{}, 0
 	switch {
 	case a.Reset >= 0:
 		q.until = now.Add(c.bounded(a.Reset, Never))
@@ -45,21 +46,21 @@ func (q *quota) report(c *Config, s *State, t Ticket, now time.Time, a *announce
 
 func (q *quota) hasPolicy() bool { return q.unit == announce.Requests && q.limit > 0 && q.window > 0 }
 
-// comeBack takes the time of a Retry-After for the end of an exhausted quota.
-func (q *quota) comeBack(at time.Time) {
-	if q.remaining == 0 {
+// comeBack takes the time of a Retry-After for the end of a quota that has too little for the need.
+func (q *quota) comeBack(at time.Time, need Need) {
+	if q.remaining >= 0 && q.remaining < max(q.amount(need), 1) {
 		q.until = at
 	}
 }
 
 // wait returns how long a request has to wait for the quota.
-func (q *quota) wait(s *State, now time.Time) time.Duration {
+func (q *quota) wait(s *State, now time.Time, need Need) time.Duration {
 	switch {
 	case q.unit == announce.Concurrent:
 		return unless(q.limit < 1 || s.open < q.limit)
 	case q.remaining < 0:
 		return q.ownWait(s, now)
-	case q.room(s):
+	case q.room(s, need):
 		return 0
 	}
 	wait := max(q.until.Sub(now), 0) // at once if it is unknown
@@ -79,13 +80,30 @@ func unless(now bool) time.Duration {
 	return Never
 }
 
-// room reports whether the last remainder admits a request. All requests that were in flight when the reporter was
-// sent, or sent later, may have used it.
-func (q *quota) room(s *State) bool {
-	if q.unit != announce.Requests {
-		return q.remaining > 0
+// room reports whether the last remainder admits a request.
+func (q *quota) room(s *State, need Need) bool {
+	amount := q.amount(need)
+	return amount == 0 || q.remaining-q.used(s) >= amount
+}
+
+// amount returns how much of the quota a request needs: 1 if that is unknown.
+func (q *quota) amount(need Need) int64 {
+	if i, ok := tokenIndex(q.unit); ok && need.Counted {
+		return need.Tokens[i]
 	}
-	return q.remaining > int64(s.sent-q.reporter.answered-1)
+	return 1
+}
+
+// used returns how much of the last remainder the client has used. All requests that were in flight when the reporter was
+// sent, or sent later, may have used it. The remainder counts the reporter itself.
+func (q *quota) used(s *State) int64 {
+	if q.unit == announce.Requests {
+		return int64(s.sent - q.reporter.answered - 1)
+	}
+	if i, ok := tokenIndex(q.unit); ok {
+		return s.tokens.since(&q.reporter, i) - q.back
+	}
+	return 0
 }
 
 // ownWait returns how long a request has to wait if only this client uses the quota, and each unit comes back a window
@@ -104,7 +122,7 @@ func (q *quota) ownWait(s *State, now time.Time) time.Duration {
 // outdated reports whether a quota can be forgotten, because an answer after its end no longer reports it. It forgets
 // the report of a quota that has a policy.
 func (q *quota) outdated(s *State, t Ticket, now time.Time) bool {
-	if q.remaining < 0 || t.seq <= q.reporter.seq || now.Before(q.until) || q.room(s) {
+	if q.remaining < 0 || t.seq <= q.reporter.seq || now.Before(q.until) || q.room(s, t.Need) {
 		return false
 	}
 	q.remaining = announce.Unknown

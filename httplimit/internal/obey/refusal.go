@@ -16,14 +16,14 @@ const (
 )
 
 // refused learns from a refusal. Several requests in flight may be refused for one cause, which counts once.
-func (s *State) refused(c *Config, t Ticket, now time.Time, a announce.Announcement) {
+func (s *State) refused(c *Config, t *Ticket, now time.Time, a announce.Announcement) {
 	again := s.refusedAt.IsZero() || !t.at.Before(s.refusedAt)
 	if again {
 		s.refusals++
 		s.refusedAt = now
 	}
 	s.sure = false
-	until, named := s.comeBack(c, now, a)
+	until, named := s.comeBack(c, t, now, a)
 	switch {
 	case named:
 		s.pauseUntil(c, now, until)
@@ -35,20 +35,20 @@ func (s *State) refused(c *Config, t Ticket, now time.Time, a announce.Announcem
 
 // spent takes the Retry-After of an answer that used up a quota: it goes before the reset of the quota. Without such a quota
 // the Retry-After of an admitted request is about its resource, such as that of a 202.
-func (s *State) spent(c *Config, now time.Time, a announce.Announcement) {
+func (s *State) spent(c *Config, t *Ticket, now time.Time, a announce.Announcement) {
 	isSpent := func(q announce.Quota) bool { return q.Remaining == 0 && q.Unit != announce.Concurrent }
 	if a.RetryAfter > 0 && slices.ContainsFunc(a.Quotas, isSpent) {
-		wait, _ := s.comeBack(c, now, a)
+		wait, _ := s.comeBack(c, t, now, a)
 		s.pauseUntil(c, now, wait)
 	}
 }
 
 // comeBack returns the wait that a refusal names. Retry-After is better than the reset of a quota.
-func (s *State) comeBack(c *Config, now time.Time, a announce.Announcement) (wait time.Duration, named bool) {
+func (s *State) comeBack(c *Config, t *Ticket, now time.Time, a announce.Announcement) (wait time.Duration, named bool) {
 	if a.RetryAfter > 0 {
 		wait = c.bounded(a.RetryAfter, Never)
 		for i := range s.quotas {
-			s.quotas[i].comeBack(now.Add(wait))
+			s.quotas[i].comeBack(now.Add(wait), t.Need)
 		}
 		return wait, true
 	}
