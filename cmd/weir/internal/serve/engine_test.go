@@ -59,9 +59,9 @@ func TestTwoDaemonsOnOneRedisShareALimit(t *testing.T) {
 // A server that hangs keeps its connections open and does not answer.
 func TestAHungRedisIsAnErrorAndNoEndlessWait(t *testing.T) {
 	server := redistest.Start(t)
-	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+server.Addr)
+	// The deadline leaves a slow machine the time to ask. Either the daemon times out, or the Redis client does so first.
+	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+server.Addr, "--deadline", "1s")
 	server.Stop()
-	// Either the daemon times out, or the Redis client does so first.
 	const status, want = `"status":503,"counted":"unknown"`, `and admitted nothing; ask again, though it may have counted this request"`
 	if got := postTake(t, url, `{"key":"alice"}`); !strings.Contains(got, status) || !strings.Contains(got, want) {
 		t.Errorf("while Redis hangs: got %s, want …%s…%s…", got, status, want)
