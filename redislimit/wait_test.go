@@ -182,7 +182,7 @@ func TestACallerThatIsRefusedAtOnceDelaysNoOtherProcess(t *testing.T) {
 		}
 		start := time.Now()
 		a, err := second.Acquire(t.Context(), append(beside, tokens.For("vendor", 1))...)
-		if err != nil || time.Since(start) > 2*time.Second {
+		if err != nil || time.Since(start) > 5*time.Second { // the refused caller's own instant is 8.9 s away
 			t.Errorf("%s: the caller of another process went after %v (%v), want the 200 ms of a unit and little more", name, time.Since(start), err)
 		}
 		if err := a.Done(t.Context()); err != nil {
