@@ -8,6 +8,7 @@ func TestEveryRuleIsMissed(t *testing.T) {
 	one := slotCase{processes: 4, callers: 2, slots: 1, hold: 100 * ms, trip: ms}
 	crowd := slotCase{processes: 50, callers: 10, slots: 8, hold: 40 * ms, trip: ms}
 	wide := slotCase{processes: 1, callers: 20, slots: 8, hold: 40 * ms, trip: ms, wide: 8}
+	quick := slotCase{processes: 1, callers: 20, slots: 8, hold: 5 * ms, trip: ms}
 	idle := slotCase{processes: 1, callers: 200, slots: 200, hold: 40 * ms, trip: ms, idle: true}
 	slots := func(w slotCase, without func(*askRules)) (f, g figures) {
 		rules := allAskRules
@@ -37,7 +38,7 @@ func TestEveryRuleIsMissed(t *testing.T) {
 	check("growth of the spread", f.calls, g.calls)
 	f, g = slots(one, func(r *askRules) { r.streak = false })
 	check("streak", 1/f.least, 1/(g.least+0.001))
-	f, g = slots(wide, func(r *askRules) { r.more = false })
+	f, g = slots(quick, func(r *askRules) { r.more = false })
 	check("one more travels, slots", f.calls, g.calls)
 	f, g = slots(wide, func(r *askRules) { r.keep = false })
 	check("keeping for a wide caller", float64(f.wide), float64(g.wide))
