@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -47,14 +48,13 @@ type proxy struct {
 
 func main() {
 	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "tokens: want the URLs of Redis and of the model, and an address, such as redis://127.0.0.1:6379 http://127.0.0.1:11434 127.0.0.1:8090")
-		os.Exit(2)
+		must(0, fmt.Errorf("%d arguments; want the URLs of Redis and of the model, and an address, such as redis://127.0.0.1:6379 http://127.0.0.1:11434 127.0.0.1:8090", len(os.Args)-1))
 	}
-	panic(http.ListenAndServe(os.Args[3], newProxy(must(redislimit.Open(os.Args[1], redislimit.Options{})), os.Args[2], budgets)))
+	must(0, http.ListenAndServe(os.Args[3], newProxy(must(redislimit.Open(os.Args[1], redislimit.Options{})), os.Args[2], budgets)))
 }
 
 func newProxy(engine weir.Engine, model string, budgets []string) *proxy {
-	p := &proxy{engine: engine, model: model}
+	p := &proxy{engine: engine, model: must(url.ParseRequestURI(model)).String()}
 	for _, text := range budgets {
 		p.rules = append(p.rules, must(weir.ParseRule(text)))
 	}
@@ -142,7 +142,8 @@ func (u *usage) read(line []byte) {
 
 func must[T any](value T, err error) T {
 	if err != nil {
-		panic(err)
+		fmt.Fprintln(os.Stderr, "tokens:", err)
+		os.Exit(1)
 	}
 	return value
 }
