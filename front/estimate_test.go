@@ -54,7 +54,7 @@ func TestAnEstimateIsWhatMostOfTheLastCallsCost(t *testing.T) {
 	}
 }
 
-// Against a list of all costs: the estimate is the least cost that so many of the last 100 do not exceed.
+// Against a list of all costs: the estimate is the least cost that the given percentage of the last 100 do not exceed.
 func TestAnEstimateIsThatOfASlowModel(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))

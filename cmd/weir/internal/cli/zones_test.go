@@ -70,7 +70,7 @@ func levenshtein(a, b string, known map[[2]int]int) int {
 	return n
 }
 
-// Whatever is misspelt, the error names a zone of the program that is as near as the one that was meant, and as any other.
+// For every misspelt name, the error suggests the nearest zone that the program knows.
 func TestAMisspeltZoneGetsTheNearest(t *testing.T) {
 	names := strings.Fields(zoneNames)
 	named, meant := 0, 0

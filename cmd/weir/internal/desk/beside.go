@@ -21,7 +21,7 @@ type beside struct {
 
 // tried is one request of a shadow or candidate.
 type tried struct {
-	op      weir.Op // that of the decision in force: take, or record what was told
+	op      weir.Op // that of the decision in force: a take, or a record of a reported cost
 	request weir.Request
 	inForce weir.Decision
 }

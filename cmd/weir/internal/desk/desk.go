@@ -44,7 +44,7 @@ type Options struct {
 	Judged func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
 	// Compared, if not nil, learns of each decision of a shadow or candidate, with that in force. The name is that of its limit.
 	Compared func(name string, inForce, beside weir.Decision, err error)
-	// Told, if not nil, learns what became of the units of each cost that was told after the work.
+	// Told, if not nil, is called with the outcome of the units of each cost that a caller reported after the work.
 	Told func(rule string, units int64, what Told)
 	// Secret returns what seals the tokens of reservations: the same in all daemons that honour them. Default: a random one.
 	Secret func(context.Context) ([]byte, error)

@@ -209,7 +209,7 @@ func TestAHoldOfNothingAsksForRoom(t *testing.T) {
 	})
 }
 
-// Whatever is no hold of these requests is a report, and the hold comes back.
+// A commit that names no hold of these requests is a report, and the hold comes back.
 func TestACommitOfSomethingElseIsAReport(t *testing.T) {
 	other := func(h *holding) (string, []weir.Request) {
 		rule, _ := weir.NewRule("others", weir.FixedWindow{Rate: weir.PerDay(10)})

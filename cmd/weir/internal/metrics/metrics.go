@@ -141,7 +141,7 @@ func (m *Metrics) Compared(name string, inForce, beside weir.Decision, err error
 	m.differences.WithLabelValues(rule, as, difference).Inc()
 }
 
-// Told counts the units of a cost that was told after the work.
+// Told counts the units of a cost that a caller reported after the work.
 func (m *Metrics) Told(rule string, units int64, what desk.Told) {
 	m.told.WithLabelValues(rule, string(what)).Add(float64(units))
 }
