@@ -1,7 +1,7 @@
 // Package admin changes a daemon while it runs, and shows what is in force. weir ctl is its client.
 //
-// [New] returns the handler of the paths below /v1/admin/. Each needs the scope admin. Every change leaves a line in the
-// log: who, what, before, after. docs/howto/changing-limits.md#a-running-daemon describes the commands.
+// [New] returns the handler of the paths below /v1/admin/. Each needs the scope admin, except that callers with the scope
+// metrics see the rules, without the keys in them. Every change leaves a line in the log: who, what, before, after. docs/howto/changing-limits.md#a-running-daemon describes the commands.
 package admin
 
 import (
@@ -51,8 +51,11 @@ type answer struct {
 func New(o Options) http.Handler {
 	h := &handler{o}
 	mux := http.NewServeMux()
+	handle := func(pattern string, scope door.Scope, serve func(*http.Request) (any, error)) {
+		mux.Handle(pattern, door.Guard(scope, answered(serve)))
+	}
+	handle("GET /v1/admin/rules", door.Watch, h.rules)
 	for pattern, serve := range map[string]func(*http.Request) (any, error){
-		"GET /v1/admin/rules":     h.rules,
 		"GET /v1/admin/overrides": h.overrides,
 		"POST /v1/admin/override": h.override,
 		"POST /v1/admin/remove":   h.remove,
@@ -62,13 +65,19 @@ func New(o Options) http.Handler {
 		"POST /v1/admin/snapshot": h.snapshot,
 		"POST /v1/admin/drain":    h.drain,
 	} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-			value, err := serve(r)
-			write(w, value, err)
-		})
+		handle(pattern, door.Admin, serve)
 	}
-	return door.Guard(door.Admin, mux)
+	mux.Handle("/", door.Guard(door.Admin, http.NotFoundHandler()))
+	return mux
+}
+
+// answered serves what a function returns, as JSON.
+func answered(serve func(*http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		value, err := serve(r)
+		write(w, value, err)
+	})
 }
 
 // The bounds of a request.
@@ -256,12 +265,16 @@ type shown struct {
 	Fields []rules.Field `json:"fields"`
 }
 
-func (h *handler) rules(*http.Request) (any, error) {
+func (h *handler) rules(r *http.Request) (any, error) {
 	named, config := h.Rules()
-	all := []shown{}
+	all, keys := []shown{}, door.Of(r).May(door.Admin, "")
 	if config != nil {
 		for _, r := range config.Rules {
-			all = append(all, shown{r.Name, r.File, r.Line, config.Describe(r)})
+			fields := config.Describe(r)
+			if !keys {
+				fields = withoutKeys(fields)
+			}
+			all = append(all, shown{r.Name, r.File, r.Line, fields})
 		}
 		return map[string]any{"rules": all}, nil
 	}
@@ -269,6 +282,16 @@ func (h *handler) rules(*http.Request) (any, error) {
 		all = append(all, shown{Rule: r.Name(), Fields: []rules.Field{{Name: "limit", Text: strings.TrimPrefix(r.String(), r.Name()+"=")}}})
 	}
 	return map[string]any{"rules": all}, nil
+}
+
+// withoutKeys hides which keys have limits of their own.
+func withoutKeys(fields []rules.Field) []rules.Field {
+	for i := range fields {
+		if fields[i].Name == "keys" {
+			fields[i].Text = "some have limits of their own, which need the scope admin"
+		}
+	}
+	return fields
 }
 
 func (h *handler) explain(r *http.Request) (any, error) {

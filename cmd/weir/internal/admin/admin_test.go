@@ -55,3 +55,31 @@ func TestAChangeOfUnknownOutcomeIsInTheLog(t *testing.T) {
 		}
 	}
 }
+
+// Rules and sums are for whoever watches; keys, and changes, are for the scope admin.
+func TestAWatcherSeesTheRulesWithoutTheirKeysAndChangesNothing(t *testing.T) {
+	config, err := rules.Parse(rules.Options{}, rules.File{Name: "weir.yaml", Content: []byte("rules:\n  - {name: api, match: any, key: client, limit: 9/m, keys: {192.0.2.1: 5/m}}\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := New(Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: func() ([]*weir.Rule, *rules.Config) { return config.Named(), config }, Log: slog.New(slog.DiscardHandler)})
+	ask := func(scope door.Scope, method, path string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, path, strings.NewReader(`{"rule":"api","key":"a"}`))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r.WithContext((&door.Port{Open: door.Anyone("ops", scope)}).Mark(r.Context())))
+		return w
+	}
+	for scope, want := range map[door.Scope][2]bool{door.Metrics: {true, false}, door.Admin: {true, true}, door.Take: {false, false}} {
+		got := ask(scope, http.MethodGet, "/v1/admin/rules").Body.String()
+		if shows := [2]bool{strings.Contains(got, "9/m"), strings.Contains(got, "192.0.2.1")}; shows != want {
+			t.Errorf("the scope %s sees the rules and their keys: %v, want %v: %s", scope, shows, want, got)
+		}
+	}
+	for _, c := range []string{"GET /v1/admin/overrides", "POST /v1/admin/override", "POST /v1/admin/remove", "POST /v1/admin/grant", "POST /v1/admin/reset", "POST /v1/admin/explain",
+		"POST /v1/admin/snapshot", "POST /v1/admin/drain", "GET /v1/admin/nosuch"} {
+		method, path, _ := strings.Cut(c, " ")
+		if w := ask(door.Metrics, method, path); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "this needs the scope admin, and the caller has metrics") {
+			t.Errorf("%s with the scope metrics: got %d %s, want 403", c, w.Code, w.Body)
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/serve"
 )
 
@@ -63,6 +64,7 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(door.RequestHeader, "ctl")
 	if c.TokenFile != "" {
 		token, err := cli.ReadFile(c.TokenFile, maxToken)
 		if err != nil {

@@ -90,6 +90,9 @@ const (
 	All   = Local | Admin                     // on the socket of the daemon's own user
 )
 
+// Watch is that of callers that see rules and sums. One of its scopes is enough.
+const Watch = Metrics | Admin
+
 var scopeNames = []string{"take", "dynamic", "refund", "admin", "metrics"}
 
 // String returns the names of the scopes.
@@ -127,7 +130,7 @@ var nobody = &Identity{}
 // Anyone returns the identity of callers that may do this without showing who they are. The name is for logs.
 func Anyone(name string, may Scope) *Identity { return &Identity{Name: name, any: may, some: may} }
 
-// May reports whether the caller has a scope for a rule. The rule "" stands for what belongs to no rule: only callers
+// May reports whether the caller has a scope, or one of several, for a rule. The rule "" stands for what belongs to no rule: only callers
 // that have the scope for every rule may do that.
 func (i *Identity) May(scope Scope, rule string) bool {
 	return i.any&scope != 0 || i.only[rule]&scope != 0
@@ -161,7 +164,7 @@ func (d *Denied) Error() string { return d.Detail }
 
 // Deny returns the answer to a caller that lacks a scope for a rule, or for what belongs to no rule.
 func (i *Identity) Deny(scope Scope, rule string) Denied {
-	what := "this needs the scope " + scope.String()
+	what := "this needs the scope " + strings.ReplaceAll(scope.String(), ", ", " or ")
 	if rule != "" {
 		what += fmt.Sprintf(" for rule %q", rule)
 	}

@@ -1,7 +1,7 @@
 package door
 
 import (
-	"fmt"
+	"encoding/json"
 	"net/http"
 )
 
@@ -13,22 +13,25 @@ func Guard(scope Scope, next http.Handler) http.Handler {
 		who := Of(r)
 		switch {
 		case !Serves(r):
-			refuse(w, Denied{http.StatusMisdirectedRequest, "this Host is unknown; weir serve --host NAME adds one"})
+			Refuse(w, *unknownHost(r))
 		case origin.Check(r) != nil:
-			refuse(w, Denied{http.StatusForbidden, "requests from pages of another origin are refused"})
+			Refuse(w, Denied{http.StatusForbidden, "requests from pages of another origin are refused"})
 		case !who.May(scope, ""):
-			refuse(w, who.Deny(scope, ""))
+			Refuse(w, who.Deny(scope, ""))
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-func refuse(w http.ResponseWriter, d Denied) {
+// Refuse writes an answer to a caller that is turned away.
+func Refuse(w http.ResponseWriter, d Denied) {
 	d.Challenge(w.Header())
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(d.Status)
-	_, _ = fmt.Fprintf(w, `{"type":"about:blank","title":%q,"status":%d,"detail":%q}`+"\n", http.StatusText(d.Status), d.Status, d.Detail)
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(map[string]any{"type": "about:blank", "title": http.StatusText(d.Status), "status": d.Status, "detail": d.Detail}) // the client may have left
 }
 
 // Challenge says in the header how a caller can show who it is.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/internal/sqltest"
 )
 
@@ -140,7 +141,13 @@ func block(t *testing.T, admin, key string) {
 	t.Helper()
 	client := socketClient(t, admin)
 	body := fmt.Sprintf(`{"key":%q,"limit":"deny all","until":%q}`, key, time.Now().Add(time.Hour).Format(time.RFC3339))
-	response, err := client.Post("http://localhost/v1/admin/override", "application/json", strings.NewReader(body))
+	r, err := http.NewRequest(http.MethodPost, "http://localhost/v1/admin/override", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(door.RequestHeader, "test")
+	response, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

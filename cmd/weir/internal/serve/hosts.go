@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -16,8 +17,8 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
 
-// hosts are the names and addresses that requests to a loopback listener or a socket may name, in addition to those of
-// loopback. A web page can make its own name resolve to 127.0.0.1 (DNS rebinding), where the daemon listens or a tunnel to
+// hosts are the names and addresses that requests to a loopback listener, a socket or the admin port may name, in addition
+// to those of loopback. A web page can make its own name resolve to 127.0.0.1 (DNS rebinding), where the daemon listens or a tunnel to
 // its socket begins, and the browser then treats that as the page's own origin. Its requests still carry the page's name
 // as the Host.
 type hosts map[string]bool
@@ -69,9 +70,19 @@ func (h hosts) at(address net.Addr) func(host string) bool {
 	return nil
 }
 
-// check refuses names of hosts for a listener that answers all.
-func (h hosts) check(names []string, listen string, address net.Addr) error {
-	if h.at(address) != nil || len(names) == 0 {
+// page returns the filter of a port that serves a page, wherever it listens: these hosts, and the one in its address.
+func (h hosts) page(listen string) func(host string) bool {
+	own := hosts{}
+	maps.Copy(own, h)
+	if listen != "" && !strings.HasPrefix(listen, unixPrefix) {
+		own[plainHost(listen)] = true
+	}
+	return own.serves
+}
+
+// check refuses names of hosts for a listener that answers all, unless they may be meant for the admin port.
+func (h hosts) check(names []string, listen, admin string, address net.Addr) error {
+	if h.at(address) != nil || len(names) == 0 || admin != "" {
 		return nil
 	}
 	return cli.Misusef("leave --host out, or listen on this machine alone: --http 127.0.0.1:8080",

@@ -65,7 +65,7 @@ func TestLoopbackListenersAndSocketsAskForTheHost(t *testing.T) {
 		if (serves != nil) != asks || asks && serves("evil.example") {
 			t.Errorf("listening on %s: asks %v, want %v", address, serves != nil, asks)
 		}
-		if err := (hosts{}).check([]string{"a.example"}, address, tcp); (err == nil) != asks {
+		if err := (hosts{}).check([]string{"a.example"}, address, "", tcp); (err == nil) != asks {
 			t.Errorf("listening on %s with --host: got %v, want an error: %v", address, err, !asks)
 		}
 	}

@@ -173,7 +173,7 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 	if err != nil || on == nil {
 		return ports, err
 	}
-	return append(ports, o.httpPort("admin", on, o.adminDoor(named, on.Addr()), o.adminHandler(s.api), log)), nil
+	return append(ports, o.httpPort("admin", on, o.adminDoor(named, on.Addr()), door.Shield(o.adminHandler(s.api)), log)), nil
 }
 
 // listenAdmin listens on the address of --admin, or on a socket that nobody else of this machine uses. Without such a
@@ -248,12 +248,12 @@ func (o *portOptions) door(named hosts, at net.Addr) *door.Port {
 	return p
 }
 
-// adminDoor lets the owner of the socket do everything.
+// adminDoor lets the owner of the socket do everything. It answers known Hosts alone, because the port serves a page.
 func (o *portOptions) adminDoor(named hosts, at net.Addr) *door.Port {
 	if at.Network() == "unix" {
-		return &door.Port{Open: door.Anyone("admin socket", door.All), Hosts: named.at(at)}
+		return &door.Port{Open: door.Anyone("admin socket", door.All), Hosts: named.page("")}
 	}
-	return &door.Port{Keys: o.keys, Hosts: named.at(at)}
+	return &door.Port{Keys: o.keys, Hosts: named.page(o.admin)}
 }
 
 // checkReach refuses an address that other machines can reach, unless callers show who they are.

@@ -201,7 +201,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer func() { _ = listener.Close() }() // for the returns before serve
-	if err := named.check(o.hosts, o.http, listener.Addr()); err != nil {
+	if err := named.check(o.hosts, o.http, o.ports.admin, listener.Addr()); err != nil {
 		return err
 	}
 	if err := o.ports.checkReach("http", o.http, listener.Addr()); err != nil {

@@ -90,6 +90,8 @@ func statusOf(t *testing.T, client *http.Client, url, token, body string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(door.RequestHeader, "test")
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
