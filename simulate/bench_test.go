@@ -36,8 +36,8 @@ func BenchmarkReplay(b *testing.B) {
 				if report.Lines != lines || report.Unparsed != 0 || report.Keys != keys {
 					b.Fatalf("got %d lines, %d unparsed, %d keys, want %d, 0, %d", report.Lines, report.Unparsed, report.Keys, lines, keys)
 				}
-				if limit.Admitted+limit.Denied != lines || limit.Denied == 0 || limit.Admitted == 0 {
-					b.Fatalf("got %d admitted and %d denied of %d lines", limit.Admitted, limit.Denied, lines)
+				if limit.Admitted+limit.Refused != lines || limit.Refused == 0 || limit.Admitted == 0 {
+					b.Fatalf("got %d admitted and %d refused of %d lines", limit.Admitted, limit.Refused, lines)
 				}
 			}
 			b.ReportMetric(float64(lines)*float64(b.N)/b.Elapsed().Seconds(), "lines/s")

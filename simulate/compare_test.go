@@ -343,8 +343,8 @@ func TestASimulatedLogIsDecidedLikeAReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, l := range got.Limits {
-		if l.Admitted != want.Limits[i].Admitted || l.Refused != want.Limits[i].Denied || l.Refused == 0 {
-			t.Errorf("%s: %d admitted and %d refused, and a replay has %d and %d", l.Limit, l.Admitted, l.Refused, want.Limits[i].Admitted, want.Limits[i].Denied)
+		if l.Admitted != want.Limits[i].Admitted || l.Refused != want.Limits[i].Refused || l.Refused == 0 {
+			t.Errorf("%s: %d admitted and %d refused, and a replay has %d and %d", l.Limit, l.Admitted, l.Refused, want.Limits[i].Admitted, want.Limits[i].Refused)
 		}
 	}
 	none, err := ParsePattern("log other.log")

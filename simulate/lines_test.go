@@ -37,7 +37,7 @@ func TestEveryLineIsCounted(t *testing.T) {
 	} {
 		for form, log := range map[string][]byte{"plain": []byte(c.log), "gzip": zipped(t, c.log)} {
 			got := replay(t, "ip", simulate.Options{}, log, "fixed window 1/s")
-			counted := got.Limits[0].Admitted + got.Limits[0].Denied
+			counted := got.Limits[0].Admitted + got.Limits[0].Refused
 			if got.Lines != c.lines || got.Unparsed != c.unparsed || counted != c.lines-c.unparsed {
 				t.Errorf("%s, %s: got %d lines, %d unparsed, %d decided, want %d, %d, %d",
 					c.name, form, got.Lines, got.Unparsed, counted, c.lines, c.unparsed, c.lines-c.unparsed)

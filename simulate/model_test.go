@@ -55,27 +55,27 @@ func slowReplay(events []slowEvent, limit string, model func() func(second int64
 			keys[e.key].Admitted++
 			minutes[e.second/60].Admitted++
 		} else {
-			report.Denied++
-			keys[e.key].Denied++
-			minutes[e.second/60].Denied++
+			report.Refused++
+			keys[e.key].Refused++
+			minutes[e.second/60].Refused++
 		}
 	}
 	for _, k := range keys {
-		if k.Denied > 0 {
+		if k.Refused > 0 {
 			report.WorstKeys = append(report.WorstKeys, *k)
 		}
 	}
-	report.KeysDenied = len(report.WorstKeys)
+	report.KeysRefused = len(report.WorstKeys)
 	slices.SortFunc(report.WorstKeys, func(a, b simulate.KeyReport) int {
-		return cmp.Or(cmp.Compare(b.Denied, a.Denied), strings.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), strings.Compare(a.Key, b.Key))
 	})
 	for _, m := range minutes {
-		if m.Denied > 0 {
+		if m.Refused > 0 {
 			report.WorstMinutes = append(report.WorstMinutes, *m)
 		}
 	}
 	slices.SortFunc(report.WorstMinutes, func(a, b simulate.MinuteReport) int {
-		return cmp.Or(cmp.Compare(b.Denied, a.Denied), a.Minute.Compare(b.Minute))
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), a.Minute.Compare(b.Minute))
 	})
 	return report
 }

@@ -46,8 +46,8 @@ func TestReplayAgreesWithAnIndependentModel(t *testing.T) {
 		if text(t, got) != text(t, want) {
 			t.Errorf("%s: got %.400s\nwant %.400s", c.limit, text(t, got), text(t, want))
 		}
-		if want.Denied == 0 && c.limit != windowText {
-			t.Errorf("%s: the model denies nothing, which shows nothing", c.limit)
+		if want.Refused == 0 && c.limit != windowText {
+			t.Errorf("%s: the model refuses nothing, which shows nothing", c.limit)
 		}
 	}
 }
@@ -100,8 +100,8 @@ func TestSeveralLogsAreOneStream(t *testing.T) {
 func TestALeakyBucketAdmitsWithDelay(t *testing.T) {
 	log := repeat(`{"ts":100,"who":"a"}`, 5)
 	got := replay(t, "who", simulate.Options{}, log, "leaky bucket 1/s queue 2").Limits[0]
-	if got.Admitted != 3 || got.Denied != 2 || got.Delayed != 2 {
-		t.Errorf("five at once: got %d admitted, %d denied, %d delayed, want 3, 2, 2", got.Admitted, got.Denied, got.Delayed)
+	if got.Admitted != 3 || got.Refused != 2 || got.Delayed != 2 {
+		t.Errorf("five at once: got %d admitted, %d refused, %d delayed, want 3, 2, 2", got.Admitted, got.Refused, got.Delayed)
 	}
 }
 
@@ -122,17 +122,17 @@ func TestTheWorstComeFirst(t *testing.T) {
 		repeat(`{"ts":0,"who":"c"}`, 3), repeat(`{"ts":60,"who":"b"}`, 4), repeat(`{"ts":-0.5,"who":"a"}`, 3), repeat(`{"ts":60,"who":"idle"}`, 1),
 		repeat(`{"ts":0,"who":"\ud83d\ude00"}`, 2))
 	report := replay(t, "who", simulate.Options{Top: 3}, log, "fixed window 1/h")
-	want := `{"lines":13,"unparsed":0,"keys":5,"limits":[{"limit":"fixed window 1/h","admitted":5,"denied":8,"keys_denied":4,` +
-		`"worst_keys":[{"key":"b","admitted":1,"denied":3},{"key":"a","admitted":1,"denied":2},{"key":"c","admitted":1,"denied":2}],` +
-		`"worst_minutes":[{"minute":"1970-01-01T00:00:00Z","admitted":2,"denied":3},{"minute":"1970-01-01T00:01:00Z","admitted":2,"denied":3},` +
-		`{"minute":"1969-12-31T23:59:00Z","admitted":1,"denied":2}]}]}`
+	want := `{"lines":13,"unparsed":0,"keys":5,"limits":[{"limit":"fixed window 1/h","admitted":5,"refused":8,"keys_refused":4,` +
+		`"worst_keys":[{"key":"b","admitted":1,"refused":3},{"key":"a","admitted":1,"refused":2},{"key":"c","admitted":1,"refused":2}],` +
+		`"worst_minutes":[{"minute":"1970-01-01T00:00:00Z","admitted":2,"refused":3},{"minute":"1970-01-01T00:01:00Z","admitted":2,"refused":3},` +
+		`{"minute":"1969-12-31T23:59:00Z","admitted":1,"refused":2}]}]}`
 	if got := text(t, report); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
-func TestNothingDeniedIsAnEmptyList(t *testing.T) {
-	want := `{"lines":0,"unparsed":0,"keys":0,"limits":[{"limit":"fixed window 1/h","admitted":0,"denied":0,"keys_denied":0,"worst_keys":[],"worst_minutes":[]}]}`
+func TestNothingRefusedIsAnEmptyList(t *testing.T) {
+	want := `{"lines":0,"unparsed":0,"keys":0,"limits":[{"limit":"fixed window 1/h","admitted":0,"refused":0,"keys_refused":0,"worst_keys":[],"worst_minutes":[]}]}`
 	if got := text(t, replay(t, "ip", simulate.Options{Top: 3}, nil, "fixed window 1/h")); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -29,11 +29,11 @@ type Report struct {
 type LimitReport struct {
 	Limit        string         `json:"limit"` // the text as given
 	Admitted     int64          `json:"admitted"`
-	Denied       int64          `json:"denied"`
+	Refused      int64          `json:"refused"`
 	Delayed      int64          `json:"delayed,omitempty"` // admitted with a delay, by a leaky bucket
-	KeysDenied   int            `json:"keys_denied"`       // keys that were denied at least once
-	WorstKeys    []KeyReport    `json:"worst_keys"`        // the most denied first; empty without denials
-	WorstMinutes []MinuteReport `json:"worst_minutes"`     // the most denied first; empty without denials
+	KeysRefused  int            `json:"keys_refused"`      // keys that were refused at least once
+	WorstKeys    []KeyReport    `json:"worst_keys"`        // the most refused first; empty without refusals
+	WorstMinutes []MinuteReport `json:"worst_minutes"`     // the most refused first; empty without refusals
 	Series       Series         `json:"-"`                 // requests over time, from the first event
 }
 
@@ -41,14 +41,14 @@ type LimitReport struct {
 type KeyReport struct {
 	Key      string `json:"key"`
 	Admitted int64  `json:"admitted"`
-	Denied   int64  `json:"denied"`
+	Refused  int64  `json:"refused"`
 }
 
 // MinuteReport is the result for one minute under one candidate, over all keys.
 type MinuteReport struct {
 	Minute   time.Time `json:"minute"` // its start, in UTC
 	Admitted int64     `json:"admitted"`
-	Denied   int64     `json:"denied"`
+	Refused  int64     `json:"refused"`
 }
 
 // report returns the figures that do not depend on a candidate.
@@ -73,8 +73,8 @@ type outcome struct {
 	total   tally
 	delayed int64
 
-	key    tally // of the current key
-	denied []keyTally
+	key     tally // of the current key
+	refused []keyTally
 
 	first  int64 // the time of the earliest event
 	series Series
@@ -84,8 +84,8 @@ type outcome struct {
 	start   int64
 }
 
-// tally counts admitted and denied events.
-type tally struct{ admitted, denied int64 }
+// tally counts admitted and refused events.
+type tally struct{ admitted, refused int64 }
 
 type keyTally struct {
 	id int
@@ -112,7 +112,7 @@ func (t *tally) count(allowed bool) {
 	if allowed {
 		t.admitted++
 	} else {
-		t.denied++
+		t.refused++
 	}
 }
 
@@ -149,9 +149,9 @@ func (o *outcome) minuteOf(now int64) *tally {
 // endKey closes the tally of a key.
 func (o *outcome) endKey(id int) {
 	o.total.admitted += o.key.admitted
-	o.total.denied += o.key.denied
-	if o.key.denied > 0 {
-		o.denied = append(o.denied, keyTally{id, o.key})
+	o.total.refused += o.key.refused
+	if o.key.refused > 0 {
+		o.refused = append(o.refused, keyTally{id, o.key})
 	}
 	o.key = tally{}
 }
@@ -160,75 +160,75 @@ func (o *outcome) report(limit string, keys []string, top int) LimitReport {
 	return LimitReport{
 		Limit:        limit,
 		Admitted:     o.total.admitted,
-		Denied:       o.total.denied,
+		Refused:      o.total.refused,
 		Delayed:      o.delayed,
-		KeysDenied:   len(o.denied),
+		KeysRefused:  len(o.refused),
 		WorstKeys:    o.worstKeys(keys, top),
 		WorstMinutes: o.worstMinutes(top),
 		Series:       o.series,
 	}
 }
 
-// worstKeys returns the keys with the most denials. Keys with equal counts are in order of name.
+// worstKeys returns the keys with the most refusals. Keys with equal counts are in order of name.
 func (o *outcome) worstKeys(keys []string, top int) []KeyReport {
-	slices.SortFunc(o.denied, func(a, b keyTally) int {
-		return cmp.Or(cmp.Compare(b.denied, a.denied), cmp.Compare(keys[a.id], keys[b.id]))
+	slices.SortFunc(o.refused, func(a, b keyTally) int {
+		return cmp.Or(cmp.Compare(b.refused, a.refused), cmp.Compare(keys[a.id], keys[b.id]))
 	})
-	worst := make([]KeyReport, 0, min(len(o.denied), max(top, 0)))
-	for _, k := range o.denied[:cap(worst)] {
-		worst = append(worst, KeyReport{Key: valid(keys[k.id]), Admitted: k.admitted, Denied: k.denied})
+	worst := make([]KeyReport, 0, min(len(o.refused), max(top, 0)))
+	for _, k := range o.refused[:cap(worst)] {
+		worst = append(worst, KeyReport{Key: valid(keys[k.id]), Admitted: k.admitted, Refused: k.refused})
 	}
 	return worst
 }
 
-// worstMinutes returns the minutes with the most denials. Minutes with equal counts are in order of time.
+// worstMinutes returns the minutes with the most refusals. Minutes with equal counts are in order of time.
 func (o *outcome) worstMinutes(top int) []MinuteReport {
-	var denied []minuteTally
+	var refused []minuteTally
 	for start, t := range o.minutes {
-		if t.denied > 0 {
-			denied = append(denied, minuteTally{start, *t})
+		if t.refused > 0 {
+			refused = append(refused, minuteTally{start, *t})
 		}
 	}
-	slices.SortFunc(denied, func(a, b minuteTally) int {
-		return cmp.Or(cmp.Compare(b.denied, a.denied), cmp.Compare(a.start, b.start))
+	slices.SortFunc(refused, func(a, b minuteTally) int {
+		return cmp.Or(cmp.Compare(b.refused, a.refused), cmp.Compare(a.start, b.start))
 	})
-	worst := make([]MinuteReport, 0, min(len(denied), max(top, 0)))
-	for _, m := range denied[:cap(worst)] {
-		worst = append(worst, MinuteReport{Minute: time.Unix(0, m.start).UTC(), Admitted: m.admitted, Denied: m.denied})
+	worst := make([]MinuteReport, 0, min(len(refused), max(top, 0)))
+	for _, m := range refused[:cap(worst)] {
+		worst = append(worst, MinuteReport{Minute: time.Unix(0, m.start).UTC(), Admitted: m.admitted, Refused: m.refused})
 	}
 	return worst
 }
 
 // Difference tells which keys would notice a change from the first of two limits to the second.
 type Difference struct {
-	OnlyFirst  int             `json:"only_first"`  // keys that only the first denies anything
-	OnlySecond int             `json:"only_second"` // keys that only the second denies anything
+	OnlyFirst  int             `json:"only_first"`  // keys that only the first refuses anything
+	OnlySecond int             `json:"only_second"` // keys that only the second refuses anything
 	Both       int             `json:"both"`
 	Keys       []KeyDifference `json:"keys"` // with unequal counts, the largest difference first
 }
 
-// KeyDifference is what two limits deny one key.
+// KeyDifference is what two limits refuse one key.
 type KeyDifference struct {
 	Key      string `json:"key"`
 	Requests int64  `json:"requests"`
-	First    int64  `json:"first"`  // denied by the first limit
-	Second   int64  `json:"second"` // denied by the second limit
+	First    int64  `json:"first"`  // refused by the first limit
+	Second   int64  `json:"second"` // refused by the second limit
 }
 
 // difference compares two outcomes of the same traffic. Keys with equal differences are in order of name.
 func difference(first, second *outcome, keys []string, top int) *Difference {
 	byKey := map[int]*KeyDifference{}
 	for i, o := range []*outcome{first, second} {
-		for _, k := range o.denied {
+		for _, k := range o.refused {
 			d, ok := byKey[k.id]
 			if !ok {
-				d = &KeyDifference{Key: valid(keys[k.id]), Requests: k.admitted + k.denied}
+				d = &KeyDifference{Key: valid(keys[k.id]), Requests: k.admitted + k.refused}
 				byKey[k.id] = d
 			}
 			if i == 0 {
-				d.First = k.denied
+				d.First = k.refused
 			} else {
-				d.Second = k.denied
+				d.Second = k.refused
 			}
 		}
 	}

@@ -73,7 +73,7 @@ func measured(t *testing.T, traffic *Traffic, limit string) (refused int64, keys
 	}
 	refusedOf = map[string]int64{}
 	for _, k := range report.Limits[0].WorstKeys {
-		refusedOf[k.Key] = k.Denied
+		refusedOf[k.Key] = k.Refused
 	}
 	admitted := unitsBySecond{}
 	var now int64
@@ -92,7 +92,7 @@ func measured(t *testing.T, traffic *Traffic, limit string) (refused int64, keys
 			t.Fatal(err)
 		}
 	}
-	return report.Limits[0].Denied, report.Limits[0].KeysDenied, admitted.most(), refusedOf
+	return report.Limits[0].Refused, report.Limits[0].KeysRefused, admitted.most(), refusedOf
 }
 
 // Every suggestion keeps its target and says what a replay finds. A burst smaller by one, or for a capacity larger by

@@ -22,8 +22,8 @@ func TestAReplaySpansAllYears(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := report.Limits[0]
-	if report.First.Year() != 1678 || report.Last.Year() != 2261 || l.Admitted != 3 || l.Denied != 1 {
-		t.Errorf("from %v to %v, %d admitted, %d denied, want 1678 to 2261, 3 and 1", report.First, report.Last, l.Admitted, l.Denied)
+	if report.First.Year() != 1678 || report.Last.Year() != 2261 || l.Admitted != 3 || l.Refused != 1 {
+		t.Errorf("from %v to %v, %d admitted, %d refused, want 1678 to 2261, 3 and 1", report.First, report.Last, l.Admitted, l.Refused)
 	}
 	if n := len(l.Series.Offered); n > 2*seriesSteps || l.Series.Offered[0] != 1 || l.Series.Offered[n-1] != 2 || total(l.Series.Offered) != 4 || total(l.Series.Admitted) != 3 {
 		t.Errorf("the series is %v of %v, want all 4 requests and 1 less admitted", l.Series.Offered, l.Series.Every)

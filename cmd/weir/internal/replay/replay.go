@@ -19,7 +19,7 @@ func Command() *cobra.Command {
 		Use:   "replay {--limit LIMIT | --config FILE | --suggest TARGET} [FILE...]",
 		Short: "Show what limits would have done to an access log, or suggest limits",
 		Long: `Replay reads access logs and reports what each limit would have admitted and
-denied: in total, for the worst keys and in the worst minutes. It takes the time
+refused: in total, for the worst keys and in the worst minutes. It takes the time
 from the log and decides as the daemon does. Of two limits it also shows which
 keys would notice the change from the first to the second.
 

@@ -43,14 +43,14 @@ func reasonTable(report simulate.Report) screen.Table {
 }
 
 func limitTable(report simulate.Report) screen.Table {
-	t := screen.Table{Columns: []screen.Column{{Title: "limit"}, {Title: "admitted", Colour: screen.Admitted}, {Title: "denied", Colour: screen.Refused},
-		{Title: "share", Rank: 2}, {Title: "keys denied", Rank: 1}}}
+	t := screen.Table{Columns: []screen.Column{{Title: "limit"}, {Title: "admitted", Colour: screen.Admitted}, {Title: "refused", Colour: screen.Refused},
+		{Title: "share", Rank: 2}, {Title: "keys refused", Rank: 1}}}
 	delayed := slices.ContainsFunc(report.Limits, func(l simulate.LimitReport) bool { return l.Delayed > 0 })
 	if delayed {
 		t.Columns = append(t.Columns, screen.Column{Title: "delayed", Rank: 3})
 	}
 	for _, l := range report.Limits {
-		row := []string{cli.Printable(l.Limit), cli.Thousands(l.Admitted), cli.Thousands(l.Denied), cli.Percent(l.Denied, l.Admitted+l.Denied), cli.Thousands(int64(l.KeysDenied))}
+		row := []string{cli.Printable(l.Limit), cli.Thousands(l.Admitted), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused), cli.Thousands(int64(l.KeysRefused))}
 		if delayed {
 			row = append(row, cli.Thousands(l.Delayed))
 		}
@@ -65,13 +65,13 @@ func writeDifference(b *strings.Builder, report simulate.Report, s screen.Screen
 	if d == nil || d.OnlyFirst+d.OnlySecond+d.Both == 0 {
 		return
 	}
-	b.WriteString(s.Wrap(fmt.Sprintf("\nfrom the first limit to the second: %s denied no longer, %s denied newly, %s by both\n",
+	b.WriteString(s.Wrap(fmt.Sprintf("\nfrom the first limit to the second: %s refused no longer, %s refused newly, %s by both\n",
 		cli.Plural(int64(d.OnlyFirst), "key"), cli.Thousands(int64(d.OnlySecond)), cli.Thousands(int64(d.Both))), 2))
 	if len(d.Keys) == 0 {
 		return
 	}
 	t := screen.Table{Indent: "  ", Columns: []screen.Column{{Title: "keys that notice"}, {Title: "requests", Rank: 1},
-		{Title: "denied", Colour: screen.Refused}, {Title: "then", Colour: screen.Refused}}}
+		{Title: "refused", Colour: screen.Refused}, {Title: "then", Colour: screen.Refused}}}
 	for _, k := range d.Keys {
 		t.Rows = append(t.Rows, []string{cli.Shorten(cli.Printable(k.Key)), cli.Thousands(k.Requests), cli.Thousands(k.First), cli.Thousands(k.Second)})
 	}
@@ -85,17 +85,17 @@ func writeWorst(b *strings.Builder, l simulate.LimitReport, s screen.Screen) {
 	b.WriteString(s.Wrap(fmt.Sprintf("\n%s\n", cli.Printable(l.Limit)), 2))
 	keys, minutes := worstTable("worst keys"), worstTable("worst minutes (UTC)")
 	for _, k := range l.WorstKeys {
-		keys.Rows = append(keys.Rows, []string{cli.Shorten(cli.Printable(k.Key)), cli.Thousands(k.Admitted), cli.Thousands(k.Denied), bar(k.Denied, l.WorstKeys[0].Denied)})
+		keys.Rows = append(keys.Rows, []string{cli.Shorten(cli.Printable(k.Key)), cli.Thousands(k.Admitted), cli.Thousands(k.Refused), bar(k.Refused, l.WorstKeys[0].Refused)})
 	}
 	for _, m := range l.WorstMinutes {
-		minutes.Rows = append(minutes.Rows, []string{m.Minute.Format("2006-01-02 15:04"), cli.Thousands(m.Admitted), cli.Thousands(m.Denied), bar(m.Denied, l.WorstMinutes[0].Denied)})
+		minutes.Rows = append(minutes.Rows, []string{m.Minute.Format("2006-01-02 15:04"), cli.Thousands(m.Admitted), cli.Thousands(m.Refused), bar(m.Refused, l.WorstMinutes[0].Refused)})
 	}
 	b.WriteString(s.Table(keys) + "\n" + s.Table(minutes))
 }
 
 func worstTable(title string) screen.Table {
 	return screen.Table{Indent: "  ", Columns: []screen.Column{{Title: title}, {Title: "admitted", Colour: screen.Admitted, Rank: 1},
-		{Title: "denied", Colour: screen.Refused}, {Colour: screen.Refused, Rank: 2}}}
+		{Title: "refused", Colour: screen.Refused}, {Colour: screen.Refused, Rank: 2}}}
 }
 
 // bar draws part as a fraction of most. A part above 0 is always visible.
