@@ -18,7 +18,7 @@ needed=(
 	"pgbouncer pgbouncer the tests of sqllimit run behind a real pooler"
 	"nginx nginx-light the tests of httplimit and weir serve run behind real gateways"
 	"haproxy haproxy the tests of weir serve run behind it"
-	"promtool prometheus the tests of weir serve check its metrics and alerts"
+	"prometheus prometheus the tests of weir serve check metrics, alerts and the dashboard"
 	"systemd-analyze systemd the units of deploy/systemd are checked"
 	"caddy caddy     the tests of httplimit and weir serve run behind real gateways"
 )
