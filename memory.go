@@ -120,7 +120,7 @@ func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err
 }
 
 func (m *Memory) take(ctx context.Context, requests []Request, d *Decision) (err error) {
-	if len(requests) == 1 && m.takeOne(ctx, &requests[0], d) {
+	if len(requests) == 1 && m.takeOne(ctx, &requests[0], d) || len(requests) > 1 && m.onWords(ctx, memory.Take, requests, d) {
 		return nil
 	}
 	_, *d, err = m.decide(ctx, opTake, memory.Take, requests, 0, 0)
@@ -167,27 +167,6 @@ func (m *Memory) decide(ctx context.Context, op string, verb memory.Verb, reques
 	return times, d, err
 }
 
-// takeOne takes one request on the fast path. If done is false, nothing has happened, and the slow path decides or
-// returns the error.
-func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done bool) {
-	if m.engine == nil || !q.isPlain() || ctx.Err() != nil {
-		return false
-	}
-	var answer algorithm.Answer
-	decided := m.engine.TakeOne(&q.Rule.compiled, q.Key, q.Cost, &answer)
-	if decided.Done() {
-		d.describe(&answer)
-		d.Rule, d.Key = q.Rule.compiled.Name, q.Key
-		decided.Count(answer.Allowed)
-	}
-	return decided.Done()
-}
-
-// isPlain reports quickly whether a take of the request is valid.
-func (q *Request) isPlain() bool {
-	return q.Rule != nil && q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost)
-}
-
 // Each makes each call on its own, in order.
 func (m *Memory) Each(ctx context.Context, calls []Call, results []Result) error {
 	if err := checkEach(calls, results); err != nil {
@@ -213,7 +192,9 @@ func (m *Memory) Reserve(ctx context.Context, requests ...Request) (*Reservation
 
 // Peek returns the answer that Take would give, without writing anything.
 func (m *Memory) Peek(ctx context.Context, requests ...Request) (d Decision, err error) {
-	_, d, err = m.decide(ctx, opPeek, memory.Peek, requests, 0, 0)
+	if !m.onWords(ctx, memory.Peek, requests, &d) {
+		_, d, err = m.decide(ctx, opPeek, memory.Peek, requests, 0, 0)
+	}
 	return d, err
 }
 

@@ -76,27 +76,54 @@ func New(options Options) *Engine {
 	return e
 }
 
-// TakeOne takes one request on the fast path. It decides if the states of all limits of the rule are in words; otherwise
-// it returns the zero Decided, and nothing has happened. The request must be checked, and a must be zero. The Binding of
-// the answer means nothing.
+// TakeOne takes one request on the fast path. It decides if the states of all limits of the rule are in words, or if the
+// only one is in a cell; otherwise it returns the zero Decided, and nothing has happened. The request must be checked, and
+// a must be zero. The Binding of the answer means nothing.
 func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, a *algorithm.Answer) Decided {
-	if r.Parts[0].Words == nil { // mostly a log or slots: it costs no reading of the clock
+	words := r.Parts[0].Words != nil
+	if !words && len(r.Parts) > 1 { // it costs no reading of the clock
 		return Decided{}
 	}
 	now := e.clock.Now()
-	home := e.homeOf(r, now)
-	if home.row == nil || !home.take(e.seed.Hash(key), now, cost, a) {
+	home, h := e.homeOf(r, now), e.seed.Hash(key)
+	done := false
+	if words {
+		done = home.row != nil && home.take(h, now, cost, a)
+	} else {
+		done = e.takeCell(home.parts[0].states, &r.Parts[0], h, now, cost, a)
+	}
+	if !done {
 		return Decided{}
 	}
 	runtime.KeepAlive(r) // so that its states were not freed: see named
 	return Decided{home.counts}
 }
 
+// takeCell decides on the state of a known key, if there is room for further ones: then no state is moved or shared.
+func (e *Engine) takeCell(states *limitStates, p *rule.Part, h table.Hash, now, cost int64, a *algorithm.Answer) (done bool) {
+	s := &e.shards[h%table.Shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cells := states.cells[h%table.Shards]
+	found := cells.find(h)
+	if found == nil || !cells.hasRoom() {
+		return false
+	}
+	if !e.clock.Injected() {
+		s.newest = max(s.newest, now)
+		now = s.newest
+	}
+	if algorithm.TakeOne(p.Algorithm, &found.state, now, cost, 0, a); a.Changed {
+		found.part = p
+	}
+	return true
+}
+
 func (h *home) take(key table.Hash, now, cost int64, a *algorithm.Answer) (done bool) {
 	if len(h.parts) == 1 {
 		return h.parts[0].limit.Take(key, now, cost, a)
 	}
-	done = word.Take([]word.Ask{{Row: h.row, Key: key, Cost: cost}}, now, a)
+	done = word.Decide([]word.Ask{{Row: h.row, Key: key, Cost: cost}}, now, false, a)
 	if !a.Allowed {
 		a.Ordinal = uint8(a.Binding)
 	}
@@ -120,9 +147,6 @@ const (
 func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int64, answer algorithm.Answer, err error) {
 	var space callSpace
 	reading := e.clock.Now()
-	if verb == Take && len(requests) > 1 && requests[0].Lease == 0 && e.takeWords(requests, reading, &answer) {
-		return 0, answer, nil
-	}
 	c := e.layOut(requests, reading, &space)
 	now, err := e.lock(&c, reading)
 	if err != nil {
@@ -154,36 +178,37 @@ func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int6
 	return times, answer, nil
 }
 
-// takeWords takes several requests on the fast path: see TakeOne. The answer must be zero.
-func (e *Engine) takeWords(requests []rule.Request, now int64, a *algorithm.Answer) (done bool) {
-	var homes [word.MaxLimits]*home
-	var space [word.MaxLimits]word.Ask
-	asks, limits := space[:0], 0
-	for i := range requests {
-		q := &requests[i]
-		h := e.homeOf(q.Rule, now)
-		if h.row == nil || limits+len(h.parts) > word.MaxLimits {
-			return false
-		}
-		homes[i], asks, limits = h, append(asks, word.Ask{Row: h.row, Key: e.seed.Hash(q.Key), Cost: q.Cost}), limits+len(h.parts)
-	}
-	if !word.Take(asks, now, a) {
+// Now reads the clock.
+func (e *Engine) Now() int64 { return e.clock.Now() }
+
+// Ask returns a request for DecideOnWords. ok is false if the states of its rule have no words.
+func (e *Engine) Ask(r *rule.Compiled, key string, cost, now int64) (_ word.Ask, ok bool) {
+	h := e.homeOf(r, now)
+	return word.Ask{Row: h.row, Key: e.seed.Hash(key), Cost: cost}, h.row != nil
+}
+
+// DecideOnWords takes or peeks several requests on the fast path: see TakeOne. The Binding of the answer, which must be
+// zero, is the index of a request.
+func (e *Engine) DecideOnWords(verb Verb, asks []word.Ask, now int64, a *algorithm.Answer) (done bool) {
+	if !word.Decide(asks, now, verb == Peek, a) {
 		return false
 	}
-	request := 0
-	for ; a.Binding >= len(homes[request].parts); request++ {
-		a.Binding -= len(homes[request].parts)
+	part, binding := a.Binding, 0
+	for ; part >= len(homeOf(&asks[binding]).parts); binding++ {
+		part -= len(homeOf(&asks[binding]).parts)
 	}
-	if !a.Allowed {
-		a.Ordinal = uint8(a.Binding)
+	if a.Binding = binding; !a.Allowed {
+		a.Ordinal = uint8(part)
 	}
-	a.Binding = request
-	for i := range asks {
-		homes[i].counts.count(a.Allowed || i != request)
+	if verb == Take {
+		for i := range asks {
+			homeOf(&asks[i]).counts.count(a.Allowed || i != binding)
+		}
 	}
-	runtime.KeepAlive(requests) // so that their states were not freed: see named
 	return true
 }
+
+func homeOf(q *word.Ask) *home { return q.Row.Owner.(*home) }
 
 // Reset clears the keys of the requests under their rules. A key without room shares its state with others, which
 // keep it, unless shared says that they lose it as well; only tests say so.

@@ -15,6 +15,7 @@ import (
 	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // limitOf is a limit and the identity of its states.
@@ -90,7 +91,7 @@ func (m statesModel) ask(t *testing.T, e *Engine, random *rand.Rand, r *rule.Com
 		_, got, err = e.Decide(Record, requests, 0)
 		want = algorithm.Record(parts, now)
 	case 1:
-		_, got, err = e.Decide(Peek, requests, 0)
+		got, err = decide(e, Peek, requests)
 		want = algorithm.Peek(parts, now)
 	default:
 		if !e.TakeOne(r, key, cost, &got).Done() {
@@ -109,26 +110,65 @@ func (m statesModel) ask(t *testing.T, e *Engine, random *rand.Rand, r *rule.Com
 	return got, want
 }
 
-// askBoth asks both for one take of two keys.
-func (m statesModel) askBoth(t *testing.T, e *Engine, requests []rule.Request, now int64) (got, want algorithm.Answer) {
+// onWords asks the engine on the fast path.
+func onWords(e *Engine, verb Verb, requests []rule.Request, now int64, a *algorithm.Answer) (done bool) {
+	var asks []word.Ask
+	for i := range requests {
+		ask, ok := e.Ask(requests[i].Rule, requests[i].Key, requests[i].Cost, now)
+		if !ok {
+			return false
+		}
+		asks = append(asks, ask)
+	}
+	return e.DecideOnWords(verb, asks, now, a)
+}
+
+// decide asks the engine, first on the fast path.
+func decide(e *Engine, verb Verb, requests []rule.Request) (a algorithm.Answer, err error) {
+	if !onWords(e, verb, requests, e.Now(), &a) {
+		_, a, err = e.Decide(verb, requests, 0)
+	}
+	return a, err
+}
+
+// askAll asks both for one take or peek of several keys.
+func (m statesModel) askAll(t *testing.T, e *Engine, verb Verb, requests []rule.Request, now int64) (got, want algorithm.Answer) {
 	t.Helper()
-	first := m.parts(requests[0].Rule, requests[0].Key, requests[0].Cost)
-	parts := append(first, m.parts(requests[1].Rule, requests[1].Key, requests[1].Cost)...)
-	_, got, err := e.Decide(Take, requests, 0)
+	var parts []algorithm.Part
+	from := []int{0} // the parts of each request
+	for _, q := range requests {
+		parts = append(parts, m.parts(q.Rule, q.Key, q.Cost)...)
+		from = append(from, len(parts))
+	}
+	got, err := decide(e, verb, requests)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = algorithm.Take(parts, now)
-	m.keep(requests[0].Rule, requests[0].Key, parts[:len(first)])
-	m.keep(requests[1].Rule, requests[1].Key, parts[len(first):])
+	if want = algorithm.Peek(parts, now); verb == Take {
+		want = algorithm.Take(parts, now)
+	}
 	ordinal := want.Binding
-	if want.Binding = 0; ordinal >= len(first) {
-		want.Binding, ordinal = 1, ordinal-len(first)
+	for i, q := range requests {
+		m.keep(q.Rule, q.Key, parts[from[i]:from[i+1]])
+		if from[i] <= ordinal && ordinal < from[i+1] {
+			want.Binding = i
+		}
 	}
 	if !want.Allowed {
-		want.Ordinal = uint8(ordinal)
+		want.Ordinal = uint8(ordinal - from[want.Binding])
 	}
 	return got, want
+}
+
+// several returns requests for a key and up to eight others.
+func several(random *rand.Rand, rules []*rule.Compiled, key string, keys int) []rule.Request {
+	requests := []rule.Request{{Rule: rules[random.IntN(len(rules))], Key: key, Cost: random.Int64N(6)}}
+	for _, other := range random.Perm(keys)[:1+random.IntN(min(8, keys-1))] {
+		if name := fmt.Sprint(other); name != key {
+			requests = append(requests, rule.Request{Rule: rules[random.IntN(len(rules))], Key: name, Cost: random.Int64N(6)})
+		}
+	}
+	return requests
 }
 
 // compareRows takes at random under rules of one name with 1 to 4 limits, beside the model.
@@ -167,8 +207,9 @@ func compareRows(t *testing.T, seed uint64, ops int) {
 			key = "hot"
 		}
 		got, want := algorithm.Answer{}, algorithm.Answer{}
-		if other := fmt.Sprint(random.IntN(keys)); other != key && random.IntN(4) == 0 {
-			got, want = m.askBoth(t, e, []rule.Request{{Rule: r, Key: key, Cost: random.Int64N(6)}, {Rule: rules[random.IntN(len(rules))], Key: other, Cost: random.Int64N(6)}}, now)
+		if random.IntN(4) == 0 {
+			verb := []Verb{Take, Take, Peek}[random.IntN(3)]
+			got, want = m.askAll(t, e, verb, several(random, rules, key, keys), now)
 		} else {
 			got, want = m.ask(t, e, random, r, key, random.Int64N(6), now)
 		}
@@ -304,7 +345,7 @@ func takeUnits(e *Engine, random *rand.Rand, r *rule.Compiled, key string) int64
 func takeOfBoth(e *Engine, random *rand.Rand, requests []rule.Request) int64 {
 	n := 1 + random.Int64N(3)
 	requests[0].Cost, requests[1].Cost = n, n
-	if _, a, _ := e.Decide(Take, requests, 0); !a.Allowed {
+	if a, _ := decide(e, Take, requests); !a.Allowed {
 		return 0
 	}
 	return n
@@ -328,7 +369,7 @@ func TestRulesOfSeveralLimitsTakeOneEntry(t *testing.T) {
 				t.Errorf("%s: a new key of %s was not decided without a lock: %+v", name, r.Text, a)
 			}
 			var both algorithm.Answer
-			if requests := []rule.Request{{Rule: r, Key: "l", Cost: 1}, {Rule: r, Key: "m", Cost: 1}}; len(r.Parts) <= 2 && (!e.takeWords(requests, now, &both) || !both.Allowed) {
+			if requests := []rule.Request{{Rule: r, Key: "l", Cost: 1}, {Rule: r, Key: "m", Cost: 1}}; len(r.Parts) <= 2 && (!onWords(e, Take, requests, now, &both) || !both.Allowed) {
 				t.Errorf("%s: two new keys of %s were not decided without a lock: %+v", name, r.Text, both)
 			}
 		}
@@ -386,6 +427,33 @@ func TestATableRemembersManyRatesWithoutCells(t *testing.T) {
 	}
 	if n := usedCells(e); n > 0 {
 		t.Errorf("%d states are cells", n)
+	}
+}
+
+// A log, a gate or slots is decided as it stands, once the key is known.
+func TestAKnownKeyOfALogIsDecidedInItsCell(t *testing.T) {
+	now := int64(1_700_000_000_000_000_000)
+	for name, limit := range map[string]algorithm.Algorithm{
+		"log": algorithm.NewSlidingLog(2, int64(time.Second), 0, false), "log of refusals": algorithm.NewSlidingLog(2, int64(time.Second), 0, true),
+		"gate": algorithm.NewRateGate(2, int64(time.Second)), "slots": algorithm.NewConcurrency(2, int64(time.Second)),
+	} {
+		e, m, r := engineAt(&now, 0), statesModel{}, ruleFor(limitOf{limit, name})
+		for op, pause := range []time.Duration{0, 0, time.Millisecond, 0, time.Second, 0, 0} {
+			now += int64(pause)
+			var got algorithm.Answer
+			known := e.TakeOne(r, "k", 1, &got).Done()
+			if known != (op > 0) {
+				t.Errorf("%s: take %d was decided on the fast path: %t", name, op+1, known)
+			}
+			if !known {
+				_, got, _ = e.Decide(Take, []rule.Request{{Rule: r, Key: "k", Cost: 1}}, 0)
+			}
+			parts := m.parts(r, "k", 1)
+			if want := algorithm.Take(parts, now); got != want {
+				t.Errorf("%s, take %d: got %+v, want %+v", name, op+1, got, want)
+			}
+			m.keep(r, "k", parts)
+		}
 	}
 }
 

@@ -79,7 +79,9 @@ func (e *Engine) homeOf(r *rule.Compiled, now int64) *home {
 		limits[i] = states.limit(p.Words)
 		h.parts[i], h.counts = use{states, limits[i]}, states.counts
 	}
-	h.row = word.NewRow(limits)
+	if h.row = word.NewRow(limits); h.row != nil {
+		h.row.Owner = h
+	}
 	at.Store(h)
 	return h
 }

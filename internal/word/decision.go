@@ -10,10 +10,11 @@ import (
 
 // decision is one decision on the words of several limits, in one entry or several.
 type decision struct {
-	seen    [MaxLimits]seen // entries
-	parts   [MaxLimits]part // of all of them, in order
-	entries int
-	count   int // of parts
+	seen    []seen // entries, of which the first ones are read
+	parts   []part // of all of them, in order
+	entries int    // that are read
+	count   int    // of parts of these
+	peeks   bool   // nothing is written, and the answer describes the words as they are
 	refused bool
 }
 
@@ -34,7 +35,7 @@ type part struct {
 	answer        algorithm.Answer // of the limit alone
 }
 
-// look decides on the limits of the next ask, each alone, in the entry of its key.
+// look decides on the limits of the next ask, each alone, in the entry of its key. One without a span for each limit moves.
 func (d *decision) look(q *Ask, e table.Entry, now int64) result {
 	s := &d.seen[d.entries]
 	d.entries++
@@ -43,21 +44,25 @@ func (d *decision) look(q *Ask, e table.Entry, now int64) result {
 		return result
 	}
 	layout := q.Row.in.layoutOf(e)
-	for i, l := range q.Row.limits {
-		p := &d.parts[s.from+i]
-		p.limit, p.span, p.cost = l, layout.spans[l.index], q.Cost
+	for _, l := range q.Row.limits {
+		p := &d.parts[d.count]
+		d.count++
+		var ok bool
+		if p.span, ok = l.spanIn(layout); !ok {
+			q.Row.in.Upgrade(q.Key, now)
+			return moved
+		}
+		p.limit, p.cost = l, q.Cost
 		words := p.span.read(s.first, e.Words[1:])
 		if result := l.settled(words.First, now); result != decided {
 			return result
 		}
-		var ok bool
 		if p.next, ok = l.decide(words, p.span.width, now, q.Cost, &p.answer); !ok {
 			return slow
 		}
 		p.first, p.second = words.First, words.Second
 		d.refused = d.refused || !p.answer.Allowed
 	}
-	d.count += len(q.Row.limits)
 	s.to = d.count
 	return decided
 }
@@ -67,8 +72,7 @@ func (d *decision) finish(asks []Ask, now int64, a *algorithm.Answer) result {
 	switch {
 	case !d.compose(now, a):
 		return slow
-	case a.Changed && d.hold():
-		d.store()
+	case a.Changed && d.write():
 	case a.Changed || !d.stands(asks):
 		return moved
 	}
@@ -80,9 +84,9 @@ func (d *decision) finish(asks []Ask, now int64, a *algorithm.Answer) result {
 func (d *decision) compose(now int64, a *algorithm.Answer) (ok bool) {
 	tightest, binding, changed := 0, 0, false
 	room, wait, reset := int64(math.MaxInt64), int64(0), int64(0)
-	for i := range d.parts[:d.count] {
+	for i := range d.parts {
 		p := &d.parts[i]
-		if p.answer.Changed && d.refused && !p.untake(now) {
+		if p.answer.Changed && (d.refused || d.peeks) && !p.untake(now) {
 			return false
 		}
 		changed = changed || p.answer.Changed
@@ -95,7 +99,7 @@ func (d *decision) compose(now int64, a *algorithm.Answer) (ok bool) {
 		reset = max(reset, p.answer.ResetAfter)
 		a.Delay = max(a.Delay, p.answer.Delay) // only of a limit alone
 	}
-	a.Allowed, a.Changed = !d.refused, changed && !d.refused
+	a.Allowed, a.Changed = !d.refused, changed && !d.refused && !d.peeks
 	a.Limit, a.Remaining, a.RetryAfter, a.ResetAfter = d.parts[tightest].limit.Words().Capacity(), room, wait, reset
 	if a.Binding = binding; wait == 0 {
 		a.Binding = tightest
@@ -103,7 +107,7 @@ func (d *decision) compose(now int64, a *algorithm.Answer) (ok bool) {
 	return true
 }
 
-// untake describes the unchanged words of a limit that admits, because another limit refuses. The cost took its units
+// untake describes the unchanged words of a limit that admits, because another limit refuses or it is a peek. The cost took its units
 // of the room, which is exact: what takes units in words leaves a room of at least 0.
 func (p *part) untake(now int64) (ok bool) {
 	p.answer.Remaining += p.cost
@@ -137,24 +141,48 @@ func (d *decision) stands(asks []Ask) bool {
 	return true
 }
 
-// hold holds all entries if they have the words on which d has decided. Otherwise it holds none. It waits for no other
-// holder, which may be waiting for it.
-func (d *decision) hold() bool {
-	for i := range d.entries {
+// write writes the words of the limits that take units, if all entries have the words on which d has decided. A last entry
+// whose only word matters needs no hold: it changes while the others are held.
+func (d *decision) write() bool {
+	last := &d.seen[len(d.seen)-1]
+	holds, p := len(d.seen), &d.parts[last.from]
+	if last.to-last.from == 1 && p.span == (span{width: 1}) {
+		holds--
+	}
+	if !d.hold(holds) {
+		return false
+	}
+	if holds < len(d.seen) && !last.entry.Swap(last.first, p.next.First) {
+		d.release(holds)
+		return false
+	}
+	d.store(holds)
+	return true
+}
+
+// hold holds the first n entries if they have the words on which d has decided. Otherwise it holds none. It waits for no
+// other holder, which may be waiting for it.
+func (d *decision) hold(n int) bool {
+	for i := range n {
 		s := &d.seen[i]
 		held := s.entry.Swap(s.first, table.Held)
 		if held && d.isOf(s) {
 			continue
 		}
 		if held {
-			s.entry.Release(s.first)
+			i++
 		}
-		for i--; i >= 0; i-- {
-			d.seen[i].entry.Release(d.seen[i].first)
-		}
+		d.release(i)
 		return false
 	}
 	return true
+}
+
+// release ends the hold of the first n entries, which are as they were.
+func (d *decision) release(n int) {
+	for i := range n {
+		d.seen[i].entry.Release(d.seen[i].first)
+	}
 }
 
 // isOf reports whether an entry has the words on which d has decided, except for its first word.
@@ -171,9 +199,9 @@ func (d *decision) isOf(s *seen) bool {
 	return true
 }
 
-// store writes the words of the limits that take units to the held entries, and releases these.
-func (d *decision) store() {
-	for i := range d.entries {
+// store writes the words of the limits that take units to the first n entries, which are held, and releases these.
+func (d *decision) store(n int) {
+	for i := range n {
 		s := &d.seen[i]
 		first := s.first
 		for j := s.from; j < s.to; j++ {

@@ -236,7 +236,7 @@ func (j *judge) take(asks []judgedAsk, a *algorithm.Answer) (done bool) {
 		}
 		all = append(all, Ask{q.Row, q.Hash, q.N})
 	}
-	if done = Take(all, j.now, a); done {
+	if done = Decide(all, j.now, false, a); done {
 		j.together += len(asks) - 1
 	}
 	return done

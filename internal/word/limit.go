@@ -58,7 +58,7 @@ func (l *Limit) decideOn(h table.Hash, now, n int64, a *algorithm.Answer) (allow
 			at := l.pairAt(e, h)
 			allowed, r = l.takePair(at, at.glimpse(), uint64(l.number), now, n, a)
 		} else {
-			return false, a != nil && l.numbered && Take([]Ask{{l.alone, h, n}}, now, a)
+			return false, a != nil && l.numbered && Decide([]Ask{{l.alone, h, n}}, now, false, a)
 		}
 		if r != moved {
 			return allowed, r == decided

@@ -19,8 +19,8 @@ func rowOn(limits ...algorithm.Worder) *Row {
 
 // takeOn decides once on an entry.
 func takeOn(r *Row, e table.Entry, n int64, a *algorithm.Answer) result {
-	var d decision
-	asks := []Ask{{r, pairKey, n}}
+	d := decision{seen: make([]seen, 1), parts: make([]part, len(r.limits))}
+	asks := []Ask{{Row: r, Key: pairKey, Cost: n}}
 	if result := d.look(&asks[0], e, pairNow); result != decided {
 		return result
 	}
@@ -28,7 +28,7 @@ func takeOn(r *Row, e table.Entry, n int64, a *algorithm.Answer) result {
 }
 
 func rowTake(r *Row, n int64, a *algorithm.Answer) (done bool) {
-	return Take([]Ask{{r, pairKey, n}}, pairNow, a)
+	return Decide([]Ask{{Row: r, Key: pairKey, Cost: n}}, pairNow, false, a)
 }
 
 // exhaustedRow returns a row of limits that has taken all n units of one of them, and the key's entry.
@@ -131,22 +131,22 @@ func TestADecisionOfTwoKeysIsOfOneInstant(t *testing.T) {
 		var row *Row
 		watch := &watched{algorithm.NewFixedWindow(10, 3600e9), func() {
 			if looks++; looks == 2 {
-				Take([]Ask{{row, tt.take, 1}}, pairNow, new(algorithm.Answer))
+				Decide([]Ask{{Row: row, Key: tt.take, Cost: 1}}, pairNow, false, new(algorithm.Answer))
 			}
 		}}
 		row = newRow(in, []*Limit{in.AddColumn(watch, pairNow).Limit(watch)})
 		var a algorithm.Answer
-		if !Take([]Ask{{row, pairKey, 5}}, pairNow, &a) || !Take([]Ask{{row, other, 0}}, pairNow, new(algorithm.Answer)) {
+		if !Decide([]Ask{{Row: row, Key: pairKey, Cost: 5}}, pairNow, false, &a) || !Decide([]Ask{{Row: row, Key: other, Cost: 0}}, pairNow, false, new(algorithm.Answer)) {
 			t.Fatal("the words do not decide")
 		}
 		looks, a = 0, algorithm.Answer{}
-		if !Take([]Ask{{row, other, tt.n}, {row, pairKey, tt.n}}, pairNow, &a) || looks != 5 || a.Allowed != (tt.n == 3) {
+		if !Decide([]Ask{{Row: row, Key: other, Cost: tt.n}, {Row: row, Key: pairKey, Cost: tt.n}}, pairNow, false, &a) || looks != 5 || a.Allowed != (tt.n == 3) {
 			t.Errorf("%s: got %+v after %d looks, want 5: two of each decision, and that of the other caller", tt.name, a, looks)
 		}
 		looks = 5
 		for i, h := range []table.Hash{pairKey, other} {
 			var a algorithm.Answer
-			if Take([]Ask{{row, h, 0}}, pairNow, &a); a.Remaining != tt.left[i] {
+			if Decide([]Ask{{Row: row, Key: h, Cost: 0}}, pairNow, false, &a); a.Remaining != tt.left[i] {
 				t.Errorf("%s: key %d has %d units left, want %d", tt.name, i+1, a.Remaining, tt.left[i])
 			}
 		}
@@ -159,11 +159,11 @@ func TestADecisionOfTwoKeysWaitsForNoHolder(t *testing.T) {
 	const other = pairKey + 1<<32
 	r := rowOn(algorithm.NewFixedWindow(10, 3600e9))
 	for _, h := range []table.Hash{pairKey, other} {
-		Take([]Ask{{r, h, 1}}, pairNow, new(algorithm.Answer))
+		Decide([]Ask{{Row: r, Key: h, Cost: 1}}, pairNow, false, new(algorithm.Answer))
 	}
 	first, held := r.in.Find(other).First(), r.in.Find(other)
-	var d decision
-	asks := []Ask{{r, pairKey, 1}, {r, other, 1}}
+	d := decision{seen: make([]seen, 2), parts: make([]part, 2)}
+	asks := []Ask{{Row: r, Key: pairKey, Cost: 1}, {Row: r, Key: other, Cost: 1}}
 	for i := range asks {
 		if result := d.look(&asks[i], r.in.Find(asks[i].Key), pairNow); result != decided {
 			t.Fatal(result)
@@ -174,13 +174,37 @@ func TestADecisionOfTwoKeysWaitsForNoHolder(t *testing.T) {
 	if result := d.finish(asks, pairNow, &a); result != moved {
 		t.Errorf("got %v, want that the decision is made again", result)
 	}
-	if done := Take(asks, pairNow, &algorithm.Answer{}); done {
+	if done := Decide(asks, pairNow, false, &algorithm.Answer{}); done {
 		t.Error("a decision was made on an entry that another caller holds")
 	}
 	held.Release(first)
 	a = algorithm.Answer{}
-	if done := Take(asks, pairNow, &a); !done || !a.Allowed || a.Remaining != 8 {
+	if done := Decide(asks, pairNow, false, &a); !done || !a.Allowed || a.Remaining != 8 {
 		t.Errorf("got %+v, %v, want 8 units left of both", a, done)
+	}
+}
+
+// The last entry changes without a hold, and those before it only with it.
+func TestADecisionOfTwoKeysWritesBothWordsOrNeither(t *testing.T) {
+	const other = pairKey + 1<<32
+	r := rowOn(algorithm.NewFixedWindow(10, 3600e9))
+	d := decision{seen: make([]seen, 2), parts: make([]part, 2)}
+	asks := []Ask{{Row: r, Key: pairKey, Cost: 1}, {Row: r, Key: other, Cost: 1}}
+	for i := range asks {
+		if result := d.look(&asks[i], r.in.Claim(asks[i].Key, pairNow), pairNow); result != decided {
+			t.Fatal(result)
+		}
+	}
+	Decide(asks[1:], pairNow, false, new(algorithm.Answer)) // another caller
+	if result := d.finish(asks, pairNow, new(algorithm.Answer)); result != moved {
+		t.Errorf("got %v, want that the decision is made again", result)
+	}
+	if first := r.in.Find(pairKey).First(); first != table.Fresh {
+		t.Errorf("the first key has the word %x, want none", first)
+	}
+	var a algorithm.Answer
+	if Decide(asks, pairNow, false, &a); a.Remaining != 8 {
+		t.Errorf("got %+v, want 8 units left of the second key", a)
 	}
 }
 
