@@ -73,8 +73,8 @@ func TestALimitNeedsNothingButItsEntry(t *testing.T) {
 			t.Errorf("%s: got %+v, want a refusal for %v", name, got, want)
 		}
 	}
-	if report := replayed(t, text); report.Admitted != 1 || report.Denied != 1 {
-		t.Errorf("replay: got %d admitted and %d refused, want 1 and 1", report.Admitted, report.Denied)
+	if report := replayed(t, text); report.Admitted != 1 || report.Refused != 1 {
+		t.Errorf("replay: got %d admitted and %d refused, want 1 and 1", report.Admitted, report.Refused)
 	}
 }
 
