@@ -8,6 +8,8 @@ import (
 type Options struct {
 	// Top is the number of worst keys and of worst minutes to report. Default: none.
 	Top int
+	// Timelines is the number of worst keys, of those reported, to show over time. Default: none.
+	Timelines int
 	// Progress, if not nil, receives the number of decisions made so far and the total, from time to time.
 	Progress func(done, of int64)
 }
@@ -18,6 +20,7 @@ func (t *Traffic) Replay(candidates []Candidate, options Options) (Report, error
 	t.group()
 	progress := progress{tell: options.Progress, of: int64(len(t.events)) * int64(len(candidates))}
 	report := t.report()
+	report.Busiest = t.busiest(windowsOf(candidates))
 	var outcomes []*outcome
 	for _, c := range candidates {
 		outcome, err := t.decide(c, &progress)
@@ -25,7 +28,15 @@ func (t *Traffic) Replay(candidates []Candidate, options Options) (Report, error
 			return Report{}, fmt.Errorf("simulate: replay %q: %w", c.Text, err)
 		}
 		outcomes = append(outcomes, outcome)
-		report.Limits = append(report.Limits, outcome.report(c.Text, t.keys, options.Top))
+		limit := outcome.report(c.Text, t.keys, options.Top)
+		for _, k := range outcome.refused[:min(len(limit.WorstKeys), max(options.Timelines, 0))] {
+			timeline, err := t.timeline(c, k.id)
+			if err != nil {
+				return Report{}, fmt.Errorf("simulate: replay %q: %w", c.Text, err)
+			}
+			limit.Timelines = append(limit.Timelines, timeline)
+		}
+		report.Limits = append(report.Limits, limit)
 	}
 	if len(outcomes) == 2 {
 		report.Difference = difference(outcomes[0], outcomes[1], t.keys, options.Top)
@@ -58,6 +69,25 @@ func (t *Traffic) decide(c Candidate, progress *progress) (*outcome, error) {
 		}
 	}
 	return outcome, nil
+}
+
+// timeline decides the events of one key again, and returns them over time.
+func (t *Traffic) timeline(c Candidate, id int) (Series, error) {
+	var now int64
+	judge, err := newJudge(c.Limits, &now)
+	if err != nil {
+		return Series{}, err
+	}
+	outcome := newOutcome(t.first, t.last)
+	for _, e := range t.of(id) {
+		now = e.at
+		d, err := judge.take(t.keys[id], int64(e.cost))
+		if err != nil {
+			return Series{}, err
+		}
+		outcome.count(now, d)
+	}
+	return outcome.series, nil
 }
 
 // progress reports the progress of a replay at intervals.

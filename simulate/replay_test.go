@@ -125,7 +125,8 @@ func TestTheWorstComeFirst(t *testing.T) {
 	want := `{"lines":13,"unparsed":0,"keys":5,"limits":[{"limit":"fixed window 1/h","admitted":5,"refused":8,"keys_refused":4,` +
 		`"worst_keys":[{"key":"b","admitted":1,"refused":3},{"key":"a","admitted":1,"refused":2},{"key":"c","admitted":1,"refused":2}],` +
 		`"worst_minutes":[{"minute":"1970-01-01T00:00:00Z","admitted":2,"refused":3},{"minute":"1970-01-01T00:01:00Z","admitted":2,"refused":3},` +
-		`{"minute":"1969-12-31T23:59:00Z","admitted":1,"refused":2}]}]}`
+		`{"minute":"1969-12-31T23:59:00Z","admitted":1,"refused":2}]}],` +
+		`"busiest":[{"seconds":1,"p50":3,"p90":4,"p99":4,"p999":4,"most":4},{"seconds":60,"p50":3,"p90":4,"p99":4,"p999":4,"most":4}]}`
 	if got := text(t, report); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

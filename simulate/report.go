@@ -23,6 +23,7 @@ type Report struct {
 	Holds    []HoldReport  `json:"holds,omitempty"` // if they were tried: see Traffic.Holds
 	// Difference compares the first two limits, if there are exactly two.
 	Difference *Difference `json:"difference,omitempty"`
+	Busiest    []Busiest   `json:"busiest,omitempty"` // in order of length
 }
 
 // LimitReport is the result of one candidate.
@@ -35,6 +36,7 @@ type LimitReport struct {
 	WorstKeys    []KeyReport    `json:"worst_keys"`        // the most refused first; empty without refusals
 	WorstMinutes []MinuteReport `json:"worst_minutes"`     // the most refused first; empty without refusals
 	Series       Series         `json:"-"`                 // requests over time, from the first event
+	Timelines    []Series       `json:"-"`                 // the same for each of the first WorstKeys: see Options.Timelines
 }
 
 // KeyReport is the result for one key under one candidate. A key that is not UTF-8 is quoted.

@@ -185,15 +185,7 @@ func (s *search) rates() []weir.Rate {
 // mostOfAKey returns the most units of one key within any second.
 func (s *search) mostOfAKey() (most int64) {
 	for key := range s.totals {
-		events, first, sum := s.traffic.of(key), 0, int64(0)
-		for _, e := range events {
-			for since(events[first].at, e.at) >= uint64(time.Second) {
-				sum -= int64(events[first].cost)
-				first++
-			}
-			sum += int64(e.cost)
-			most = max(most, sum)
-		}
+		most = max(most, mostWithinAny(time.Second, s.traffic.of(key)))
 	}
 	return most
 }
