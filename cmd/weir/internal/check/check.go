@@ -5,10 +5,12 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	explanations "github.com/weirflow/weir/cmd/weir/internal/explain"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
@@ -124,9 +126,9 @@ func explain(c simulate.Candidate, s screen.Screen) string {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		e := explanationOf(limit)
+		e := explanations.Of(limit)
 		b.WriteString(s.Wrap(limit.String()+"\n", 2))
-		for _, line := range [][2]string{{"capacity", e.capacity}, {"burst", e.burst}, {"windows", e.windows}, {"worst case", e.worst}, {"memory", e.memory}} {
+		for _, line := range [][2]string{{"capacity", e.Capacity}, {"burst", e.Burst}, {"windows", windowsOf(limit, time.Now())}, {"worst case", e.Worst}, {"memory", e.Memory}} {
 			if line[1] == "" {
 				continue
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	explanations "github.com/weirflow/weir/cmd/weir/internal/explain"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
 )
@@ -114,7 +115,7 @@ func TestCheckPrintsTheMemoryOfAKey(t *testing.T) {
 		if each := memory.Stats().Bytes / keys; each < test.least && strconv.IntSize == 64 || each > test.most {
 			t.Errorf("%s: %d bytes a key, want %d to %d", test.text, each, test.least, test.most)
 		}
-		if got := explanationOf(limit).memory; !strings.HasPrefix(got, test.memory) {
+		if got := explanations.Of(limit).Memory; !strings.HasPrefix(got, test.memory) {
 			t.Errorf("%s: %q, want %s", test.text, got, test.memory)
 		}
 	}
@@ -153,7 +154,7 @@ func TestCheckExplainsEveryLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := explanationOf(limit); e.capacity == "" || e.burst == "" || e.worst == "" || e.memory == "" {
+		if e := explanations.Of(limit); e.Capacity == "" || e.Burst == "" || e.Worst == "" || e.Memory == "" {
 			t.Errorf("%s: the explanation is incomplete: %+v", text, e)
 		}
 	}

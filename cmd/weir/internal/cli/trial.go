@@ -3,9 +3,11 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,6 +25,7 @@ var logFields = []string{"ip", "method", "path", "query", "uri", "status", "user
 type Trial struct {
 	Limits  []string
 	Config  []string // rules files, whose limits are tried, too
+	Report  string   // the file of a page; empty for none
 	keys    []string
 	format  string
 	plot    *Plot
@@ -37,6 +40,7 @@ func (t *Trial) AddFlags(cmd *cobra.Command, key, limit, plot string) {
 	flags.StringArrayVar(&t.Limits, "limit", nil, limit)
 	flags.StringArrayVar(&t.Config, "config", nil, "try the limits of the rules in this `FILE`, or in a directory, too")
 	flags.StringVar(&t.format, "format", "table", "print a `table` or json")
+	flags.StringVar(&t.Report, "report", "", "write a page with pictures and tables to `FILE`, an .html that goes into a mail")
 	Offer(cmd, "key", logFields...)
 	Offer(cmd, "format", "table", "json")
 	_ = cmd.RegisterFlagCompletionFunc("limit", CompleteLimit(slices.Concat(RuleLimits, OneSubjectLimits)))
@@ -46,6 +50,9 @@ func (t *Trial) AddFlags(cmd *cobra.Command, key, limit, plot string) {
 func (t *Trial) Check(out io.Writer) error {
 	if t.format != "table" && t.format != "json" {
 		return Misusef("formats: table, json", "--format: %q is not a format", t.format)
+	}
+	if t.Report != "" && !strings.EqualFold(filepath.Ext(t.Report), ".html") {
+		return Misusef("name a file like report.html, which browsers open", "--report: %q does not end in .html", t.Report)
 	}
 	if err := t.plot.Check(); err != nil {
 		return err
@@ -112,6 +119,14 @@ func (t *Trial) Of(err error) error { return errors.New(t.command + ": " + inner
 
 // inner returns the message without the prefix of the package.
 func inner(err error) string { return strings.TrimPrefix(err.Error(), "simulate: ") }
+
+// Unreported explains why the page of --report was not written, or returns nil.
+func (t *Trial) Unreported(err error) error {
+	if err == nil {
+		return nil
+	}
+	return Fail(fmt.Errorf("%s: --report: %w", t.command, err), "name a file in a folder that exists and that this user may write to")
+}
 
 // Write writes the plot to the file of --plot, and the value as JSON or as text. The text gets the plot, drawn with
 // characters, if it belongs there. Without a plot, drawn is nil.

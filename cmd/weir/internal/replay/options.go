@@ -16,6 +16,7 @@ type options struct {
 	suggest string
 	target  simulate.Target
 	top     int
+	names   bool // in the page of --report
 	holds   holdOptions
 }
 
@@ -41,6 +42,8 @@ func (o *options) parse() (key simulate.Key, candidates []simulate.Candidate, er
 		}
 	case len(o.Limits) == 0:
 		return key, nil, cli.Misuse(errors.New("replay: no --limit and no --config to try"), "for example: weir replay --limit 'token bucket 1/s burst 10' access.log")
+	case o.names && o.Report == "":
+		return key, nil, cli.Misusef("add the page: --report report.html --names", "--names without --report")
 	case o.top < 0:
 		return key, nil, cli.Misusef("0 shows no worst keys and minutes", "--top: %d is below 0", o.top)
 	}

@@ -32,6 +32,9 @@ With --suggest it searches the log for token buckets that just meet a TARGET:
   spare 99%      refuse no client below this percentile of clients by requests
   protect 200/s  admit no more than this within a second, of all clients together
 
+With --report it also writes a page with pictures and tables, one file that goes into
+a mail. Keys in it are masked, unless --names shows them.
+
 A FILE is in the combined or common format, or holds JSON lines, as plain text
 or gzip. Without a FILE, or with '-', replay reads standard input. Several files
 are one stream. The order of the lines does not matter.
@@ -46,6 +49,7 @@ the reason, and shows the first of them.`,
   weir replay --key ip,path --limit 'token bucket 1/s burst 5 and fixed window 1000/1d' access.log
   weir replay --key request.headers.X-Api-Key.0 --limit 'fixed window 100/1m' requests.jsonl
   weir replay --suggest 'refuse 0.1%' --plot tradeoff.svg access.log
+  weir replay --limit 'token bucket 2/s burst 6' --report report.html access.log
   weir replay --key user --cost tokens --limit 'quota 1000000/day' --estimate p95 --estimate-max 8000 --took 20s calls.jsonl
   weir replay --key key --cost cost --limit 'token bucket 5/s burst 20' record.jsonl
   zcat access.log.*.gz | weir replay --limit 'sliding log 5/10s' --format json --top 3
@@ -60,6 +64,7 @@ the reason, and shows the first of them.`,
 	flags.StringVar(&o.suggest, "suggest", "", "suggest limits for this `TARGET` instead of trying one")
 	flags.StringVar(&o.cost, "cost", "", "read the cost of each line from this `FIELD` of JSON lines; without it each costs 1")
 	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
+	flags.BoolVar(&o.names, "names", false, "show keys in the page of --report, which masks them by default")
 	o.holds.addFlags(cmd)
 	cli.Offer(cmd, "suggest", targetForms...)
 	cli.Offer(cmd, "cost", "cost")
@@ -89,7 +94,7 @@ func (o *options) run(files []string, in io.Reader, out, errs io.Writer) error {
 			return err
 		}
 	}
-	report, err := traffic.Replay(candidates, simulate.Options{Top: o.top, Progress: progress.Stage("deciding")})
+	report, err := traffic.Replay(candidates, o.replayOptions(progress))
 	if err != nil {
 		return cli.Fail(err, "this is a bug in weir: please report it with the limit text")
 	}
@@ -99,7 +104,7 @@ func (o *options) run(files []string, in io.Reader, out, errs io.Writer) error {
 		}
 	}
 	if o.suggest != "" {
-		err = o.writeSuggestions(traffic, key, report, out, progress)
+		err = o.writeSuggestions(traffic, key, files, report, out, progress)
 	} else {
 		progress.Stop()
 		err = o.print(out, key, files, report)
@@ -115,6 +120,10 @@ func (o *options) print(out io.Writer, key simulate.Key, files []string, report 
 	if report.Keys > 0 {
 		drawn = timelineOf(files, report)
 	}
+	if err := o.writePage(files, key, report, nil); err != nil {
+		return err
+	}
+	o.cut(&report)
 	return o.Write(out, report, drawn, func(s screen.Screen, drawn string) string {
 		return reportTable(key, report, s) + cli.Below(drawn)
 	})

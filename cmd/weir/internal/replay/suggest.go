@@ -12,11 +12,14 @@ import (
 )
 
 // writeSuggestions searches the traffic and writes what it finds.
-func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, report simulate.Report, out io.Writer, progress *cli.Progress) error {
+func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, files []string, report simulate.Report, out io.Writer, progress *cli.Progress) error {
 	found, err := traffic.Suggest(o.target, progress.Stage("searching"))
 	progress.Stop()
 	if err != nil {
 		return cli.Fail(o.Of(err), "this is a bug in weir: please report it with the target")
+	}
+	if err := o.writePageOfSuggestions(traffic, key, files, found, progress); err != nil {
+		return err
 	}
 	var drawn picture.Picture
 	if len(found.Curves) > 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/report"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
@@ -48,6 +49,12 @@ func (o *options) compare(in io.Reader, out, errs io.Writer) error {
 	}
 	if err != nil {
 		return cli.Fail(o.Of(err), "shorten the time with --for, lower the rate of the traffic, or bound its retries: up to 10 times")
+	}
+	if o.Report != "" {
+		how := strings.TrimSpace(scenarioText(c, o.scenario))
+		if err := o.Unreported(report.Write(o.Report, report.Comparison{Result: c, How: how})); err != nil {
+			return err
+		}
 	}
 	return o.Write(out, c, comparisonPicture(c), func(s screen.Screen, drawn string) string {
 		return comparisonTable(c, o.scenario, s) + cli.Below(drawn)

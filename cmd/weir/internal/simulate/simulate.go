@@ -59,7 +59,7 @@ the formula of each traffic and the meaning of each figure.`,
   weir simulate --traffic 'poisson 9/s' --config weir.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags := cmd.Flags()
-			for _, flag := range []string{"limit", "config", "for", "seed", "per-client", "wait", "processes", "sticky", "lose", "return", "server", "key", "plot"} {
+			for _, flag := range []string{"limit", "config", "for", "seed", "per-client", "wait", "processes", "sticky", "lose", "return", "server", "key", "plot", "report"} {
 				if flags.Changed(flag) && !flags.Changed("traffic") {
 					return cli.Misuse(fmt.Errorf("simulate: --%s without --traffic", flag), "add traffic, like: --traffic 'burst 200/s for 1s every 10s'")
 				}

@@ -70,6 +70,22 @@ var weir = (() => {
   const order = c => c.stacked ? c.series.slice().reverse() : c.series
   const powers = top => { const all = [0]; for (let n = 1; n <= top; n *= 10) all.push(n); return all }
 
+  const zoomed = (c, low, high) => low > c.x[0] || high < c.x.at(-1)
+
+  // logarithmic returns the range of x with all values and marks in view.
+  function logarithmic(c) {
+    const all = c.x.concat((c.marks ?? []).map(m => m.x ?? c.x[0])).filter(x => x > 0)
+    const low = Math.min(...all, 1e15), high = Math.max(...all, low)
+    return low < high ? [low, high > c.x.at(-1) ? high * 1.15 : high] : [low / 2, low * 2]
+  }
+
+  // decades returns 1, 2 and 5 of each power of ten.
+  function decades(low, high) {
+    const all = []
+    for (let n = 10 ** Math.floor(Math.log10(low)); n <= high; n *= 10) all.push(n, 2 * n, 5 * n)
+    return all.filter(n => n >= low && n <= high)
+  }
+
   // options are uPlot's, for a width in pixels, with everything drawn scale times as large.
   function options(c, width, height, scale, colour) {
     const font = `${12.5 * scale}px system-ui, sans-serif`
@@ -83,20 +99,21 @@ var weir = (() => {
     }
     if (c.zeroY) Object.assign(counts, { splits: (u, i, low, high) => powers(high), filter: (u, splits) => splits })
     if (c.fractionY) delete counts.incrs
+    const along = c.time || c.elapsed || c.logX ? { splits: (u, i, low, high) => decades(low, high), filter: (u, splits) => splits } : { incrs: counts.incrs }
     const widest = Math.max(...c.series.map(s => s.values.length), 0)
     return {
       width, height, legend: { show: false }, padding: [(c.marks?.length ? 8 : 10) * scale, 14 * scale, 0, 0],
       cursor: { y: false, drag: { x: scale === 1 && widest > 2, y: false }, points: { size: 7 } },
       tzDate: t => uPlot.tzDate(new Date(t * 1000), 'Etc/UTC'),
       scales: {
-        x: c.logX ? { time: false, distr: 3, range: (u, low, high) => low > 0 && high > low ? [low, high] : [1, Math.max(2, high || 2)] } : { time: !!c.time },
+        x: c.logX ? { time: false, distr: 3, range: (u, low, high) => zoomed(c, low, high) ? [low, high] : logarithmic(c) } : { time: !!c.time },
         y: {
           ...(c.zeroY ? { distr: 4, asinh: 1 } : {}),
           range: (u, low, high) => [0, Math.max(c.fractionY ? 1e-9 : 1, high || 0, ...(c.marks ?? []).map(m => m.y ?? 0)) * (c.zeroY ? 1.6 : 1.08)],
         },
       },
       axes: [
-        { ...axis, size: (c.flags ? 38 : 30) * scale, gap: (c.flags ? 14 : 6) * scale, space: 78 * scale, values: (u, splits, i, space, step) => axisLabels(c, splits, step) },
+        { ...axis, ...along, size: (c.flags ? 38 : 30) * scale, gap: (c.flags ? 14 : 6) * scale, space: 78 * scale, values: (u, splits, i, space, step) => axisLabels(c, splits, step) },
         counts,
       ],
       series: [{}, ...order(c).map(s => ({
@@ -183,7 +200,7 @@ var weir = (() => {
     readout.setAttribute('aria-live', 'polite')
     const save = element('button', { type: 'button', textContent: 'Save as PNG' })
     save.setAttribute('aria-label', `Save as PNG: ${c.title}`)
-    figure.append(host, legend(c), readout, element('div', { className: 'tools' }, save), figures(c))
+    figure.append(host, element('div', { className: 'under' }, legend(c), save), readout, figures(c))
 
     const data = () => [c.x, ...heights(c, c.series.map(s => s.values))]
     const opts = options(c, Math.max(host.clientWidth, 200), height, 1, palette(false))
@@ -243,7 +260,6 @@ var weir = (() => {
       svg.append(sign)
       list.append(element('li', {}, svg, s.name))
     }
-    if (c.series.length < 2) list.hidden = true
     return list
   }
 

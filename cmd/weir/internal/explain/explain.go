@@ -1,4 +1,5 @@
-package check
+// Package explain describes limits in plain words.
+package explain
 
 import (
 	"fmt"
@@ -9,8 +10,13 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
 
-// explanation describes a limit in plain words.
-type explanation struct{ capacity, burst, windows, worst, memory string }
+// Explanation describes a limit. Its texts are sentences.
+type Explanation struct {
+	Capacity string // the largest cost that it admits
+	Burst    string // what goes ahead at once, and how units come back
+	Worst    string // the most that goes ahead within any stretch of its period
+	Memory   string // of a key
+}
 
 // Memory of a key, as docs/reference/memory.md gives it.
 const (
@@ -18,9 +24,10 @@ const (
 	cellMemory = "92 to 112 bytes a key while it is not idle."
 )
 
-func explanationOf(limit weir.Limit) explanation {
+// Of explains a limit.
+func Of(limit weir.Limit) Explanation {
 	d := weir.Describe(limit)
-	return explanation{capacity: capacityOf(&d), burst: burstOf(&d), windows: windowsOf(limit, time.Now()), worst: worstOf(&d), memory: memoryOf(&d)}
+	return Explanation{Capacity: capacityOf(&d), Burst: burstOf(&d), Worst: worstOf(&d), Memory: memoryOf(&d)}
 }
 
 func capacityOf(d *weir.Description) string {

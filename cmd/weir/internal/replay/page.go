@@ -1,0 +1,59 @@
+package replay
+
+import (
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/report"
+	"github.com/weirflow/weir/simulate"
+)
+
+// replayOptions asks for as much as the table, and the page of --report, show.
+func (o *options) replayOptions(progress *cli.Progress) simulate.Options {
+	options := simulate.Options{Top: o.top, Progress: progress.Stage("deciding")}
+	if o.Report != "" {
+		options.Top, options.Timelines = max(o.top, report.MostRows), report.MostTimelines
+	}
+	return options
+}
+
+// cut reduces the lists of a report to those of --top.
+func (o *options) cut(r *simulate.Report) {
+	for i := range r.Limits {
+		l := &r.Limits[i]
+		l.WorstKeys, l.WorstMinutes = l.WorstKeys[:min(len(l.WorstKeys), o.top)], l.WorstMinutes[:min(len(l.WorstMinutes), o.top)]
+	}
+	if d := r.Difference; d != nil {
+		d.Keys = d.Keys[:min(len(d.Keys), o.top)]
+	}
+}
+
+// writePage writes the page of --report, if it names a file.
+func (o *options) writePage(files []string, key simulate.Key, result simulate.Report, found *simulate.Suggestions) error {
+	if o.Report == "" {
+		return nil
+	}
+	page := report.Replay{Logs: files, Key: key.String(), Costs: o.cost != "", Result: result, Suggestions: found, Names: o.names}
+	if found != nil {
+		page.Target = o.target.Meaning()
+	}
+	return o.Unreported(report.Write(o.Report, page))
+}
+
+// writePageOfSuggestions replays the first suggestion, so that the page shows what it would have done.
+func (o *options) writePageOfSuggestions(traffic *simulate.Traffic, key simulate.Key, files []string, found simulate.Suggestions, progress *cli.Progress) error {
+	if o.Report == "" {
+		return nil
+	}
+	var limits []string
+	for _, l := range found.Limits[:min(1, len(found.Limits))] {
+		limits = append(limits, l.Limit)
+	}
+	candidates, err := cli.Candidates(limits)
+	if err != nil {
+		return err
+	}
+	result, err := traffic.Replay(candidates, o.replayOptions(progress))
+	if err != nil {
+		return cli.Fail(o.Of(err), "this is a bug in weir: please report it with the target")
+	}
+	return o.writePage(files, key, result, &found)
+}

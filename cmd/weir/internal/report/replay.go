@@ -1,0 +1,203 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/simulate"
+)
+
+// Replay is what limits would have done to a log.
+type Replay struct {
+	Logs        []string // names of files
+	Key         string   // the fields that make the key
+	Costs       bool     // lines have costs, so that units are not requests
+	Result      simulate.Report
+	Suggestions *simulate.Suggestions // if they were searched for
+	Target      string                // of the search, in words
+	Names       bool                  // show keys instead of masks
+}
+
+// replayPage makes the page of a replay.
+type replayPage struct {
+	Replay
+	view
+	rows  int
+	names names
+	who   noun
+	drawn []int // the limits with pictures, by place in Result.Limits
+}
+
+func (r Replay) view(rows int) view {
+	p := replayPage{Replay: r, rows: rows, names: newNames(r.Names), who: nounOf(r.Key), drawn: drawn(r.Result.Limits)}
+	p.head()
+	p.limits()
+	p.overTime()
+	p.busiest()
+	p.suggestions()
+	p.change()
+	p.worst()
+	p.holds()
+	p.notes()
+	return p.view
+}
+
+// drawn returns which limits get pictures: all, or those that refuse most.
+func drawn(limits []simulate.LimitReport) []int {
+	all := make([]int, len(limits))
+	for i := range all {
+		all[i] = i
+	}
+	if len(all) > mostDrawn {
+		slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(limits[b].Refused, limits[a].Refused) })
+		all = all[:mostDrawn]
+		slices.Sort(all)
+	}
+	return all
+}
+
+// requests is the number of lines that count.
+func (p *replayPage) requests() int64 { return p.Result.Lines - p.Result.Unparsed }
+
+func (p *replayPage) head() {
+	var logs []string
+	for _, name := range p.Logs {
+		logs = append(logs, shorten(visible(filepath.Base(name))))
+	}
+	read := strings.Join(logs, ", ")
+	if read == "-" || read == "" {
+		read = "standard input"
+	}
+	p.Title, p.Kind = "Report of "+read, "weir replay · "+read
+	p.Headline, p.Lead = p.headline()
+	p.About = fmt.Sprintf("%s of %s", cli.Plural(p.requests(), "request"), p.who.count(int64(p.Result.Keys)))
+	if !p.Result.First.IsZero() {
+		p.About += fmt.Sprintf(", from %s to %s UTC", instant(p.Result.First), instant(p.Result.Last))
+	}
+	if p.Result.Unparsed > 0 {
+		p.About += fmt.Sprintf("; %s could not be read", cli.Plural(p.Result.Unparsed, "further line"))
+	}
+	p.About += "."
+}
+
+func instant(at time.Time) string { return at.UTC().Format("2 January 2006, 15:04:05") }
+
+// limits lists all limits, with their meaning.
+func (p *replayPage) limits() {
+	all := p.Result.Limits
+	if len(all) == 0 {
+		return
+	}
+	t := &table{Columns: []column{{"limit", "key"}, {"requests refused", "n"}, {"share", "n"}, {p.who.many + " refused", "n"}, {"share", "n"}}}
+	if len(all) > 10 {
+		t.What, t.First = "limits", 10
+	}
+	delayed := slices.ContainsFunc(all, func(l simulate.LimitReport) bool { return l.Delayed > 0 })
+	if delayed {
+		t.Columns = append(t.Columns, column{"delayed", "n"})
+	}
+	for _, l := range all[:min(len(all), max(p.rows, 1))] {
+		row := []string{nameOf(l), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused), cli.Thousands(int64(l.KeysRefused)), cli.Percent(int64(l.KeysRefused), int64(p.Result.Keys))}
+		if delayed {
+			row = append(row, cli.Thousands(l.Delayed))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	s := section{ID: "limits", Question: "What would each limit have refused?", Parts: []part{{Table: t}}}
+	for _, i := range p.drawn {
+		if text := meaning(all[i].Limit); text != "" {
+			s.Parts = append(s.Parts, part{Heading: nameOf(all[i]), Text: text})
+		}
+	}
+	p.Sections = append(p.Sections, s)
+}
+
+// overTime shows when each limit would have refused.
+func (p *replayPage) overTime() {
+	s := section{ID: "time", Question: "When would requests have been refused?"}
+	for _, i := range p.drawn {
+		l := p.Result.Limits[i]
+		if len(l.Series.Offered) == 0 {
+			continue
+		}
+		c := timeline(l.Series, p.Result.First)
+		c.Title, c.Answer, c.Height = nameOf(l), whenWords(l), 220
+		s.Parts = append(s.Parts, part{Figures: []figure{p.add(c)}})
+	}
+	if len(s.Parts) > 0 {
+		step := cli.Duration(p.Result.Limits[p.drawn[0]].Series.Every)
+		s.Answer = []string{fmt.Sprintf("Requests in steps of %s, in UTC. A mark below the axis shows each step with a refusal, however small it is.", step)}
+		p.Sections = append(p.Sections, s)
+	}
+}
+
+// whenWords tells the worst minute of a limit.
+func whenWords(l simulate.LimitReport) string {
+	if len(l.WorstMinutes) == 0 {
+		return "It would have refused nothing."
+	}
+	m := l.WorstMinutes[0]
+	return fmt.Sprintf("The most within a minute of the clock was at %s: %s of %s.", m.Minute.Format("15:04 on 2 January"),
+		cli.Thousands(m.Refused), cli.Plural(m.Admitted+m.Refused, "request"))
+}
+
+// worst shows who would have been refused most, and when most was.
+func (p *replayPage) worst() {
+	who := section{ID: "worst", Question: fmt.Sprintf("Which %s would have been refused most?", p.who.many)}
+	when := section{ID: "minutes", Question: "Which minutes would have been worst?"}
+	for _, i := range p.drawn {
+		l := p.Result.Limits[i]
+		if len(l.WorstKeys) == 0 {
+			continue
+		}
+		pictures := part{Heading: nameOf(l)}
+		for j, s := range l.Timelines[:min(len(l.Timelines), MostTimelines, p.rows)] {
+			k := l.WorstKeys[j]
+			c := timeline(s, p.Result.First)
+			c.Title, c.Height = p.who.one+" "+p.names.of(k.Key), 130
+			c.Answer = fmt.Sprintf("%s of %s refused, %s.", cli.Thousands(k.Refused), cli.Plural(k.Admitted+k.Refused, "request"), cli.Percent(k.Refused, k.Admitted+k.Refused))
+			pictures.Figures = append(pictures.Figures, p.add(c))
+		}
+		if len(pictures.Figures) > 0 {
+			who.Parts = append(who.Parts, pictures, part{Table: p.worstKeys(l)})
+		} else {
+			who.Parts = append(who.Parts, part{Heading: nameOf(l), Table: p.worstKeys(l)})
+		}
+		when.Parts = append(when.Parts, part{Heading: nameOf(l), Table: p.worstMinutes(l)})
+	}
+	if len(who.Parts) > 0 {
+		p.Sections = append(p.Sections, who, when)
+	}
+}
+
+func (p *replayPage) worstKeys(l simulate.LimitReport) *table {
+	t := &table{What: p.who.many, First: 10, Columns: []column{{p.who.one, "key"}, {"requests", "n"}, {"admitted", "n"}, {"refused", "n"}, {"share refused", "n"}}}
+	for _, k := range l.WorstKeys[:min(len(l.WorstKeys), p.rows)] {
+		t.Rows = append(t.Rows, []string{p.names.of(k.Key), cli.Thousands(k.Admitted + k.Refused), cli.Thousands(k.Admitted), cli.Thousands(k.Refused), cli.Percent(k.Refused, k.Admitted+k.Refused)})
+	}
+	t.Caption = p.some(len(t.Rows), l.KeysRefused, p.who.many+" with a refusal")
+	t.Sums = []string{"all " + p.who.count(int64(p.Result.Keys)), cli.Thousands(l.Admitted + l.Refused), cli.Thousands(l.Admitted), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused)}
+	return t
+}
+
+func (p *replayPage) worstMinutes(l simulate.LimitReport) *table {
+	t := &table{What: "minutes", First: 10, Columns: []column{{"minute (UTC)", ""}, {"requests", "n"}, {"admitted", "n"}, {"refused", "n"}, {"share refused", "n"}}}
+	for _, m := range l.WorstMinutes[:min(len(l.WorstMinutes), p.rows)] {
+		t.Rows = append(t.Rows, []string{m.Minute.Format("2006-01-02 15:04"), cli.Thousands(m.Admitted + m.Refused), cli.Thousands(m.Admitted), cli.Thousands(m.Refused), cli.Percent(m.Refused, m.Admitted+m.Refused)})
+	}
+	t.Sums = []string{"the whole log", cli.Thousands(l.Admitted + l.Refused), cli.Thousands(l.Admitted), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused)}
+	return t
+}
+
+// some says how many of all things a table has, if not all.
+func (p *replayPage) some(rows, all int, what string) string {
+	if rows >= all {
+		return ""
+	}
+	return fmt.Sprintf("The %s with the most refusals, of %s %s. The last row is for all.", cli.Thousands(int64(rows)), cli.Thousands(int64(all)), what)
+}

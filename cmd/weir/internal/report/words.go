@@ -1,0 +1,113 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/explain"
+	"github.com/weirflow/weir/simulate"
+)
+
+// noun is what a key stands for.
+type noun struct{ one, many string }
+
+func nounOf(key string) noun {
+	switch key {
+	case "ip":
+		return noun{"client", "clients"}
+	case "user":
+		return noun{"user", "users"}
+	}
+	return noun{"key", "keys"}
+}
+
+func (n noun) count(of int64) string { return cli.Plural(of, n.one) }
+
+// nameOf returns what a limit is called.
+func nameOf(l simulate.LimitReport) string { return shorten(visible(l.Limit)) }
+
+// headline returns the answer in one sentence, and what else a reader should know first.
+func (p *replayPage) headline() (head string, lead []string) {
+	limits := p.Result.Limits
+	switch len(limits) {
+	case 0:
+		return p.headWithoutLimit(), nil
+	case 1:
+		head, lead = p.headOf(limits[0])
+	case 2:
+		head, lead = p.headOfTwo(limits[0], limits[1])
+	default:
+		head, lead = p.headOfMany(limits)
+	}
+	if p.Suggestions != nil {
+		lead = append([]string{p.proposal()}, lead...)
+	}
+	return head, lead
+}
+
+func (p *replayPage) headOf(l simulate.LimitReport) (head string, lead []string) {
+	if l.Refused == 0 {
+		return fmt.Sprintf("With %s, nothing would have been refused: all %s of %s would have been admitted.", nameOf(l),
+			cli.Plural(l.Admitted, "request"), p.who.count(int64(p.Result.Keys))), nil
+	}
+	head = fmt.Sprintf("With %s, %s of %s would have been refused, %s of requests.", nameOf(l), cli.Thousands(int64(l.KeysRefused)),
+		p.who.count(int64(p.Result.Keys)), cli.Percent(l.Refused, l.Admitted+l.Refused))
+	text := fmt.Sprintf("That is %s of %s.", cli.Thousands(l.Refused), cli.Plural(l.Admitted+l.Refused, "request"))
+	if len(l.WorstKeys) > 0 {
+		text += " " + p.mostRefused(l)
+	}
+	return head, []string{text}
+}
+
+// mostRefused tells of the key with the most refusals.
+func (p *replayPage) mostRefused(l simulate.LimitReport) string {
+	k := l.WorstKeys[0]
+	return fmt.Sprintf("The most refused %s, %s, made %s, of which %s would have been refused.", p.who.one, p.names.of(k.Key),
+		cli.Plural(k.Admitted+k.Refused, "request"), cli.Thousands(k.Refused))
+}
+
+func (p *replayPage) headOfTwo(a, b simulate.LimitReport) (head string, lead []string) {
+	head = fmt.Sprintf("With %s, %s of %s would have been refused; with %s, %s.", nameOf(a), cli.Thousands(int64(a.KeysRefused)),
+		p.who.count(int64(p.Result.Keys)), nameOf(b), cli.Thousands(int64(b.KeysRefused)))
+	return head, []string{fmt.Sprintf("Of the requests, the first would have refused %s (%s), and the second %s (%s).", cli.Thousands(a.Refused),
+		cli.Percent(a.Refused, a.Admitted+a.Refused), cli.Thousands(b.Refused), cli.Percent(b.Refused, b.Admitted+b.Refused))}
+}
+
+func (p *replayPage) headOfMany(limits []simulate.LimitReport) (head string, lead []string) {
+	least, most := limits[0], limits[0]
+	for _, l := range limits {
+		if l.Refused < least.Refused {
+			least = l
+		}
+		if l.Refused > most.Refused {
+			most = l
+		}
+	}
+	share := func(l simulate.LimitReport) string { return cli.Percent(l.Refused, l.Admitted+l.Refused) }
+	head = fmt.Sprintf("Of %d limits, %s would have refused least, %s of requests, and %s most, %s.", len(limits), nameOf(least), share(least), nameOf(most), share(most))
+	return head, []string{fmt.Sprintf("The first would have refused %s of %s, the second %s.", cli.Thousands(int64(least.KeysRefused)),
+		p.who.count(int64(p.Result.Keys)), cli.Thousands(int64(most.KeysRefused)))}
+}
+
+// meaning explains a limit in words; empty if the text is not that of a limit.
+func meaning(text string) string {
+	candidate, err := simulate.ParseCandidate(text)
+	if err != nil {
+		return ""
+	}
+	var parts []string
+	for _, limit := range candidate.Limits {
+		e := explain.Of(limit)
+		said := e.Burst
+		if weir.Describe(limit).Rate.Count > 0 {
+			said += " At most " + e.Worst
+		}
+		if len(candidate.Limits) > 1 {
+			said = limit.String() + ": " + said
+		}
+		parts = append(parts, said)
+	}
+	return strings.Join(parts, " ")
+}
