@@ -105,17 +105,14 @@ func (d *Desk) Commit(ctx context.Context, domain, id string, requests []weir.Re
 		return false, err
 	}
 	ctx = context.WithoutCancel(ctx) // the work was done, whether the client waits for the answer or not
-	tried := false
-	err = d.once(ctx, mark, false, func() error {
-		tried = true
+	err = d.once(ctx, mark, 0, false, func() error {
 		stood, err = d.commit(ctx, h, requests)
 		return err
 	})
-	none, _ := errors.AsType[uncounted](err)
-	switch {
+	switch _, unmarked := errors.AsType[uncounted](err); {
 	case err == ErrToken:
 		return false, nil
-	case err != nil && (!tried || none.error != nil) && !errors.Is(err, ErrCrowded):
+	case unmarked:
 		return false, d.Report(ctx, requests) // the engine is away, so nobody can tell what became of the hold
 	}
 	return stood, err
@@ -123,11 +120,7 @@ func (d *Desk) Commit(ctx context.Context, domain, id string, requests []weir.Re
 
 // commit counts the requests, and gives back what is held of them.
 func (d *Desk) commit(ctx context.Context, h *hold, requests []weir.Request) (stood bool, err error) {
-	counted := false
-	count := func() error {
-		counted = true
-		return d.count(ctx, requests)
-	}
+	count := func() error { return d.count(ctx, requests) }
 	if h.Costs == nil {
 		return h.after() < 0, count()
 	}
@@ -141,8 +134,6 @@ func (d *Desk) commit(ctx context.Context, h *hold, requests []weir.Request) (st
 	switch err = d.endHold(ctx, h, first); {
 	case err == ErrToken: // the units came back
 		return false, count()
-	case err != nil && !counted:
-		return false, uncounted{err}
 	case err != nil:
 		return false, err
 	}
@@ -163,12 +154,6 @@ func inSteps(requests []weir.Request) bool {
 		})
 	})
 }
-
-// uncounted is an error before anything was counted.
-type uncounted struct{ error }
-
-func (e uncounted) Unwrap() error          { return e.error }
-func (uncounted) WasCounted() weir.Counted { return weir.CountedNo }
 
 // Report counts requests, whether they fit or not.
 func (d *Desk) Report(ctx context.Context, requests []weir.Request) error {

@@ -74,7 +74,7 @@ func (d *Desk) endHold(ctx context.Context, h *hold, settle func() error) error 
 	if err != nil {
 		return err
 	}
-	return d.once(ctx, mark, false, settle)
+	return d.once(ctx, mark, 0, false, settle)
 }
 
 // giveBack gives the units of a hold back, and reports whether they came back. If not, the reservation tries again by itself where it

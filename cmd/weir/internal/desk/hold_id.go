@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -55,13 +54,6 @@ func (h *hold) held(requests []weir.Request) []weir.Request {
 // after returns the time since the end of the hold, which is below 0 before.
 func (h *hold) after() time.Duration { return time.Since(time.UnixMilli(h.Ends)) }
 
-// HeldRule is the name of the rule whose keys are the marks of holds. No policy stands in for the engine there: a mark that another
-// daemon cannot see would let units come back twice.
-const HeldRule = "~held"
-
-// IsMark reports whether a rule is one by which the daemon remembers settlements.
-func IsMark(rule string) bool { return rule == SettledRule || rule == HeldRule }
-
 // The marks of a hold.
 const (
 	committed = "c" // its cost is counted
@@ -70,11 +62,7 @@ const (
 
 // mark returns the request for a mark.
 func (h *hold) mark(what string) ([]weir.Request, error) {
-	rule, err := weir.NewRule(HeldRule, weir.Concurrency{Slots: 1, Lease: h.Life + remembered + settledFor})
-	if err != nil {
-		return nil, err
-	}
-	return []weir.Request{rule.For(strconv.FormatUint(h.Lease, 36)+what, 1)}, nil
+	return markOf(h.Lease, what, h.Life+remembered+settledFor)
 }
 
 // holdKind keeps ids of holds and tokens of reservations apart.

@@ -6,31 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/enginekit"
-	"github.com/weirflow/weir/layer"
 )
 
 // A token is a reservation in text: its requests, the lease that holds its slots, when its units were taken, and its end, under a seal that only daemons
 // with the same secret can make. A daemon keeps nothing of it. So every daemon on the engine honours the tokens of the
 // others, and a restart ends none.
 //
-// The engine tells what a token cannot: whether its slots are still held (enginekit.Renewer), and whether it was settled. For that
-// a settlement first takes the only slot of SettledRule for the token, which ends later than the token.
+// The engine tells what a token cannot: whether its slots are still held (enginekit.Renewer), and whether it was settled (once.go).
 
 // tokenLife is the life of a token without slots. A token with slots lives as long as their lease.
 const tokenLife = time.Minute
-
-// SettledRule is the name of the rule whose keys are settled tokens.
-const SettledRule = "~settled"
-
-// settledFor is how much longer than the token the engine knows that it was settled: longer than clocks differ.
-const settledFor = time.Minute
 
 // reservation is what a token says.
 type reservation struct {
@@ -104,19 +95,13 @@ func (f *InForce) requestsOf(r *reservation) ([]weir.Request, error) {
 }
 
 // mark returns the request for the mark of a settlement.
-func (r *reservation) mark() ([]weir.Request, error) {
-	rule, err := weir.NewRule(SettledRule, weir.Concurrency{Slots: 1, Lease: min(r.Life+settledFor, weir.MaxPeriod)})
-	if err != nil {
-		return nil, err
-	}
-	return []weir.Request{rule.For(strconv.FormatUint(r.Lease, 36), 1)}, nil
-}
+func (r *reservation) mark() ([]weir.Request, error) { return markOf(r.Lease, "", r.Life+settledFor) }
 
 // reservationOf returns the reservation of a token, for a caller that may ask for its rules.
 func (d *Desk) reservationOf(ctx context.Context, who *door.Identity, token string) (*reservation, []weir.Request, error) {
 	secret, err := d.options.Secret(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, uncounted{err}
 	}
 	r := reservationIn(secret, token)
 	if r == nil {
@@ -140,80 +125,56 @@ func (d *Desk) handOver(secret []byte, hold *weir.Reservation, requests []weir.R
 	return r.token(secret), r.Life
 }
 
-// settleOnce settles a reservation, or returns ErrToken if that has happened.
+// settleOnce settles a reservation, or returns ErrToken if that has happened. A client may try again what has failed if it was not
+// counted, and is not repeated here.
 func (d *Desk) settleOnce(ctx context.Context, r *reservation, requests []weir.Request, costs []int64) error {
 	mark, err := r.mark()
 	if err != nil {
 		return err
 	}
 	hold := enginekit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease, Taken: r.Taken})
-	return d.once(ctx, mark, onlySlots(requests), func() error {
-		if len(costs) == 0 {
-			return hold.Done(ctx)
+	settle := func() error { return hold.Done(ctx) }
+	if len(costs) > 0 {
+		settle = func() error { return hold.Settle(ctx, costs...) }
+	}
+	if onlySlots(requests) {
+		return d.once(ctx, mark, r.Lease, true, settle)
+	}
+	var failed error
+	err = d.once(ctx, mark, r.Lease, false, func() error {
+		err := settle()
+		if err != nil && (weir.Unavailable(err) || bothWays(requests, costs)) {
+			failed = stays{err}
+			return nil // so the mark stays
 		}
-		return hold.Settle(ctx, costs...)
+		return err
 	})
+	return cmp.Or(err, failed)
 }
 
-// once settles something, and takes a mark before, or returns ErrToken if that has happened. What can be repeated without harm
-// needs no mark where there is no room for one.
-func (d *Desk) once(ctx context.Context, mark []weir.Request, repeatable bool, settle func() error) error {
-	// The mark has a lease of its own: a Guard settles in this process what belongs to leases that it gave while the engine
-	// was away, and the engine may have given that of the reservation.
-	call := weir.Call{Op: weir.OpTake, Requests: mark, Lease: enginekit.NewLease()}
-	if err := d.unsettled(ctx, call); err != nil && (err != ErrCrowded || !repeatable) {
-		return err
-	}
-	err := settle()
-	if guard, ok := weir.Find[*layer.Guarded](d.engine); ok && err == nil && guard.Gave(call.Lease) {
-		_, _ = d.engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: mark, Lease: enginekit.NewLease()}) // at the engine when it is back
-	}
-	if err != nil && (weir.WasCounted(err) == weir.CountedNo || repeatable) { // it can be tried again
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
-		defer cancel()
-		call.Op = weir.OpReturn
-		_, _ = d.engine.Do(ctx, call)
-	}
-	return err
-}
+// stays is the error of a settlement that nobody may try again: the reservation does so by itself while the engine is away, and
+// some units may have come back before others could not be recorded.
+type stays struct{ error }
 
-// unsettled takes a mark or peeks at it, and returns ErrToken if it was taken before. Keys without room in the memory engine share a
-// mark, so a refusal is not believed while that happens.
-func (d *Desk) unsettled(ctx context.Context, mark weir.Call) error {
-	marked, err := d.engine.Do(ctx, mark)
-	if err != nil || marked.Decision.Allowed {
-		return err
-	}
-	memory, ok := weir.Find[*weir.Memory](d.engine)
-	if !ok {
-		return ErrToken
-	}
-	rule := mark.Requests[0].Rule.Name()
-	before := overflowOf(memory, rule)
-	again, err := d.engine.Peek(ctx, mark.Requests...)
-	if err == nil && !again.Allowed && overflowOf(memory, rule) == before {
-		return ErrToken
-	}
-	return cmp.Or(err, ErrCrowded)
-}
+func (e stays) Unwrap() error          { return e.error }
+func (stays) WasCounted() weir.Counted { return weir.CountedUnknown }
 
-// overflowOf returns how many marks of a rule were taken on shared states.
-func overflowOf(m *weir.Memory, rule string) uint64 {
-	for _, r := range m.Stats().Rules {
-		if r.Rule == rule {
-			return r.Overflow
+// bothWays reports whether a settlement gives units of one request back, and records more of another.
+func bothWays(requests []weir.Request, costs []int64) bool {
+	var less, more bool
+	for i := range requests {
+		if len(costs) > 0 {
+			cost := costs[min(i, len(costs)-1)]
+			less, more = less || cost < requests[i].Cost, more || cost > requests[i].Cost
 		}
 	}
-	return 0
+	return less && more
 }
 
 // onlySlots reports whether the requests hold nothing but slots, whose release can be repeated.
 func onlySlots(requests []weir.Request) bool {
 	return !slices.ContainsFunc(requests, func(q weir.Request) bool { return enginekit.Spent(q.Rule) != nil })
 }
-
-// undoWithin bounds an undo.
-const undoWithin = time.Second
 
 // Errors of Settle and Renew.
 var (
@@ -257,7 +218,7 @@ func (d *Desk) Renew(ctx context.Context, who *door.Identity, token string) (ren
 		return "", 0, err
 	}
 	slots := slotsOf(requests)
-	err = d.unsettled(ctx, weir.Call{Op: weir.OpPeek, Requests: mark})
+	err = d.unsettled(ctx, &weir.Call{Op: weir.OpPeek, Requests: mark}, r.Lease)
 	if err != nil && (err != ErrCrowded || len(slots) == 0) { // a settlement releases the slots, so they tell, too
 		return "", 0, err
 	}

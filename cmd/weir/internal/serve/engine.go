@@ -108,9 +108,9 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 	warnOfPassword(o.where, server, log)
 	chosen := &chosenEngine{patience: cli.RedisPatience}
 	guard.Logger, guard.OnChange = log, chosen.health.changed
-	guard.Rules[desk.HeldRule] = layer.Deny
+	guard.Rules[desk.SettledRule] = layer.Deny
 	if o.layers.Given() {
-		guard.Rules[desk.SettledRule], guard.Peers = layer.Local, max(guard.Peers, 1)
+		guard.Rules[desk.HereRule], guard.Peers = layer.Local, max(guard.Peers, 1)
 	}
 	engine, end, err := layer.ForNetwork(o.counted(server), layer.NetworkOptions{Guard: guard, Lease: o.lease})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir/internal/redistest"
 )
@@ -54,4 +55,38 @@ func tokenIn(t *testing.T, answer string) string {
 		t.Fatalf("got %s (%v), want a token", answer, err)
 	}
 	return a.Token
+}
+
+// While Redis is away no daemon settles a token, because another might, too.
+func TestATokenIsSettledOnceThroughAnOutage(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	args := []string{"--engine", "redis://" + server.Addr, "--deadline", "300ms", "--http", "127.0.0.1:0", "--rule", "default=fixed window 100/366d", "--on-failure", "local", "--peers", "2"}
+	one, two := startDaemon(t, args...), startDaemon(t, args...)
+	ask(t, one+"/v1/take", `{"key":"a","cost":50}`)
+	settle := `{"token":"` + tokenIn(t, ask(t, one+"/v1/reserve", `{"key":"a","cost":20}`)) + `","cost":0}`
+	server.Stop()
+	for _, at := range []string{one, two} {
+		if got := ask(t, at+"/v1/settle", settle); !strings.Contains(got, `"status":503,"counted":"no"`) {
+			t.Errorf("settle: got %s, want a 503 that can be tried again", got)
+		}
+	}
+	server.Cont()
+	settled := 0
+	for began := time.Now(); settled == 0 && time.Since(began) < patience; time.Sleep(20 * time.Millisecond) {
+		for _, at := range []string{one, two} {
+			if ask(t, at+"/v1/settle", settle) == "{}\n" {
+				settled++
+			}
+		}
+	}
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		got := ask(t, two+"/v1/peek", `{"key":"a"}`)
+		if strings.Contains(got, `"limit":100,"remaining":50,`) {
+			break
+		}
+		if time.Since(began) > patience {
+			t.Fatalf("got %s after %d settlements, want the 20 units once", got, settled)
+		}
+	}
 }
