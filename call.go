@@ -194,15 +194,6 @@ func (v *verbs) Reset(ctx context.Context, requests ...Request) error {
 	return err
 }
 
-// Calls returns one call for each request, for [Engine.Each].
-func Calls(op Op, requests ...Request) []Call {
-	calls := make([]Call, len(requests))
-	for i := range calls {
-		calls[i] = Call{Op: op, Requests: requests[i : i+1 : i+1]}
-	}
-	return calls
-}
-
 // TakeUpTo takes each request the same number of times, up to most, in one decision, so that a request of cost 1 takes
 // that many units. It returns that number; 0 is a refusal, and the Decision is that of the requests taken once.
 func TakeUpTo(ctx context.Context, e Engine, most int64, requests ...Request) (times int64, d Decision, err error) {

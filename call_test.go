@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/limittest"
 )
@@ -44,7 +45,7 @@ func TestAWrapperSeesEveryCall(t *testing.T) {
 	_, _ = engine.Record(ctx, q)
 	_ = engine.Reset(ctx, q)
 	results := make([]weir.Result, 2)
-	_ = engine.Each(ctx, weir.Calls(weir.OpTake, q, q), results)
+	_ = engine.Each(ctx, enginekit.Calls(weir.OpTake, q, q), results)
 	for i, want := range []weir.Call{
 		{Op: weir.OpTake}, {Op: weir.OpTakeUpTo, Most: 7}, {Op: weir.OpReserve}, {Op: weir.OpReserveAhead, Longest: time.Hour},
 		{Op: weir.OpPeek}, {Op: weir.OpRecord}, {Op: weir.OpReset}, {Op: weir.OpEach},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/duration"
 )
 
@@ -136,4 +137,24 @@ func NamesOfKindsInRules() (names []string) {
 		}
 	}
 	return names
+}
+
+// RecordAt works like Record at a given time.
+func (l *Limiter) RecordAt(t time.Time, n int64) Decision {
+	return l.decide(clock.Given(t), n, recorded)
+}
+
+// ReturnAt works like Return at a given time.
+func (l *Limiter) ReturnAt(t time.Time, n int64) Decision {
+	return l.decide(clock.Given(t), n, returned)
+}
+
+// RecordAt works like Record at a given time.
+func (k *Keyed[K]) RecordAt(t time.Time, key K, n int64) Decision {
+	return k.decide(opRecord, clock.Given(t), key, n, recorded)
+}
+
+// ReturnAt works like Return at a given time.
+func (k *Keyed[K]) ReturnAt(t time.Time, key K, n int64) Decision {
+	return k.decide(opReturn, clock.Given(t), key, n, returned)
 }

@@ -165,19 +165,9 @@ func (k *Keyed[K]) Record(key K, n int64) Decision {
 	return k.decide(opRecord, k.clock.Read(), key, n, recorded)
 }
 
-// RecordAt works like Record at a given time.
-func (k *Keyed[K]) RecordAt(t time.Time, key K, n int64) Decision {
-	return k.decide(opRecord, clock.Given(t), key, n, recorded)
-}
-
 // Return gives n units of the key back: see Limiter.Return.
 func (k *Keyed[K]) Return(key K, n int64) Decision {
 	return k.decide(opReturn, k.clock.Read(), key, n, returned)
-}
-
-// ReturnAt works like Return at a given time.
-func (k *Keyed[K]) ReturnAt(t time.Time, key K, n int64) Decision {
-	return k.decide(opReturn, clock.Given(t), key, n, returned)
 }
 
 // Reset clears the key.

@@ -26,10 +26,11 @@ func init() {
 		TakeOf      func(*Reservation) Call
 		HandOver    func(*Reservation) Call
 		Drop        func(Engine, Call)
+		Window      func(Limit, time.Time) (start, end time.Time, ok bool)
 	}{
 		func(do Next, check func(...*Rule) error) Engine { return &verbs{do, check} },
 		reserve, granted, checkAhead, checkTaken, checkEach, unsupported, newLease,
-		(*Rule).heldPart, (*Rule).spentPart, (*Reservation).take, (*Reservation).handOver, drop,
+		(*Rule).heldPart, (*Rule).spentPart, (*Reservation).take, (*Reservation).handOver, drop, calendarWindow,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/vectors"
 )
 
@@ -276,7 +277,7 @@ func argument(t *testing.T, of reflect.Type) reflect.Value {
 	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerDay(1)})
 	for _, value := range []any{int64(1), 1, time.Second, time.Now(), weir.Turn{Cost: 1}, &bytes.Buffer{}, t.Context(),
 		weir.TokenBucket{Rate: weir.PerDay(1)}, []weir.Request{rule.For("k", 1)}, rule.For("k", 1), make([]weir.Result, 1), []*weir.Rule{rule},
-		weir.Call{Requests: []weir.Request{rule.For("k", 1)}}, weir.Calls(weir.OpTake, rule.For("k", 1)), func([]weir.Request) bool { return false }} {
+		weir.Call{Requests: []weir.Request{rule.For("k", 1)}}, enginekit.Calls(weir.OpTake, rule.For("k", 1)), func([]weir.Request) bool { return false }} {
 		if v := reflect.ValueOf(value); v.Type().AssignableTo(of) {
 			return v
 		}
@@ -340,7 +341,7 @@ func refusal(result any) bool {
 func TestAZeroMemoryRefusesEachRequest(t *testing.T) {
 	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerDay(1)})
 	results := make([]weir.Result, 1)
-	err := new(weir.Memory).Each(context.Background(), weir.Calls(weir.OpTake, rule.For("k", 1)), results)
+	err := new(weir.Memory).Each(context.Background(), enginekit.Calls(weir.OpTake, rule.For("k", 1)), results)
 	if err != nil || results[0].Err == nil || results[0].Decision.Allowed {
 		t.Errorf("Each of a zero Memory: %+v and %v, want an error for the request", results[0], err)
 	}

@@ -18,7 +18,7 @@ import (
 // units even when they do not fit. Reset clears the limiter.
 //
 // The plain methods read the clock once. The At methods take the time instead, for tests, replays and callers that
-// already have it. An earlier time than the last is not an error and never adds units. Times must be within the years
+// already have it; Options.Clock gives it to all methods. An earlier time than the last is not an error and never adds units. Times must be within the years
 // 1678 to 2261, where nanoseconds fit 64 bits.
 //
 // Every method refuses a negative cost: AllowN returns false, and the others return a Decision whose Limit is 0. Return
@@ -148,18 +148,8 @@ func (l *Limiter) PeekAt(t time.Time, n int64) Decision {
 // Record counts cost n even if it does not fit: the subject may go into debt. Allowed reports whether it fitted.
 func (l *Limiter) Record(n int64) Decision { return l.decide(l.clock.Read(), n, recorded) }
 
-// RecordAt works like Record at a given time.
-func (l *Limiter) RecordAt(t time.Time, n int64) Decision {
-	return l.decide(clock.Given(t), n, recorded)
-}
-
 // Return gives back n units that were taken and not used. The subject never gets better than fresh.
 func (l *Limiter) Return(n int64) Decision { return l.decide(l.clock.Read(), n, returned) }
-
-// ReturnAt works like Return at a given time.
-func (l *Limiter) ReturnAt(t time.Time, n int64) Decision {
-	return l.decide(clock.Given(t), n, returned)
-}
 
 // recorded and returned refuse a negative cost.
 func recorded(s *line.Subject, now, n int64) algorithm.Answer {

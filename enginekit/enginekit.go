@@ -14,7 +14,7 @@
 // engine of one function.
 //
 // Fronts, which ask engines for others, hold slots and costs that are settled later: [Held], [Spent], [NewLease], [TakeOf],
-// [HandOver] and [Granted] are for them.
+// [HandOver] and [Granted] are for them. [CalendarWindow] tells them when a Quota begins anew, and [Calls] makes calls for Each.
 //
 // Package limittest tests that an engine decides as package weir documents.
 package enginekit
@@ -43,6 +43,7 @@ var root = rule.Kit.(struct {
 	TakeOf      func(*weir.Reservation) weir.Call
 	HandOver    func(*weir.Reservation) weir.Call
 	Drop        func(weir.Engine, weir.Call)
+	Window      func(weir.Limit, time.Time) (start, end time.Time, ok bool)
 })
 
 // CannotDecide wraps the reason an engine could not decide. Use it for calls that certainly counted nothing: see
@@ -115,6 +116,15 @@ func StateNames(r *weir.Rule) []string {
 // EngineOf returns an engine that makes all its calls with do, and checks rules with check.
 func EngineOf(do weir.Next, check func(rules ...*weir.Rule) error) weir.Engine {
 	return root.EngineOf(do, check)
+}
+
+// Calls returns one call for each request, for [weir.Engine.Each].
+func Calls(op weir.Op, requests ...weir.Request) []weir.Call {
+	calls := make([]weir.Call, len(requests))
+	for i := range calls {
+		calls[i] = weir.Call{Op: op, Requests: requests[i : i+1 : i+1]}
+	}
+	return calls
 }
 
 // Bound returns the context in which an engine decides a call: see weir.Call.Within. An engine calls cancel when it has

@@ -177,3 +177,9 @@ func (f Functions) FromNumbers(numbers []int64) (s State, ok bool) {
 	s.state, ok = f.algorithm.(algorithm.Saver).RestoreState(numbers)
 	return s, ok
 }
+
+// CalendarWindow returns the window of a weir.Quota that holds an instant, as times in its zone. The window ends just before
+// end. ok is false for other limits, and for instants more than 500,000 years away.
+func CalendarWindow(l weir.Limit, t time.Time) (start, end time.Time, ok bool) {
+	return root.Window(l, t)
+}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // ResetAt returns when the window of a quota ends that refuses a cost for a time, as a time of its zone. It is the boundary
@@ -14,7 +15,7 @@ func ResetAt(quota weir.Limit, retryAfter time.Duration) time.Time {
 		return time.Time{}
 	}
 	at := time.Now().Add(retryAfter)
-	start, end, ok := weir.CalendarWindow(quota, at)
+	start, end, ok := enginekit.CalendarWindow(quota, at)
 	if ok && at.Sub(start) < end.Sub(at) {
 		return start
 	}

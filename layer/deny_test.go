@@ -108,7 +108,7 @@ func TestUnitsThatComeBackHereAreThereAtOnce(t *testing.T) {
 		for name, comesBack := range map[string]func() error{
 			"return": func() error { _, err := d.Return(t.Context(), q); return err },
 			"each": func() error {
-				return d.Each(t.Context(), weir.Calls(weir.OpReturn, q), make([]weir.Result, 1))
+				return d.Each(t.Context(), enginekit.Calls(weir.OpReturn, q), make([]weir.Result, 1))
 			},
 			"reset":  func() error { defer takes(t, r.memory, 1, rule, "k"); return d.Reset(t.Context(), q) },
 			"cancel": func() error { return held.Cancel(t.Context()) },

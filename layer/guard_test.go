@@ -290,7 +290,7 @@ func TestACallerThatHasLeftDoesNotHang(t *testing.T) {
 				t.Errorf("%s: got %v, want that of the context, uncounted", op, err)
 			}
 		}
-		if err := g.Each(ctx, weir.Calls(weir.OpTake, rule.For("k", 1)), make([]weir.Result, 1)); !errors.Is(err, context.Canceled) {
+		if err := g.Each(ctx, enginekit.Calls(weir.OpTake, rule.For("k", 1)), make([]weir.Result, 1)); !errors.Is(err, context.Canceled) {
 			t.Errorf("each: got %v, want that of the context", err)
 		}
 		if took := time.Since(began); took != 0 || r.calls.Load() != 0 {
@@ -763,7 +763,7 @@ func TestEachCallOfABatchFollowsItsOwnPolicy(t *testing.T) {
 	deny, local, free := mustRule(t, "deny=9/1d"), mustRule(t, "local=1/1d"), mustRule(t, "free=9/1d")
 	for range 8 { // before and after the breaker opens
 		results := make([]weir.Result, 3)
-		calls := weir.Calls(weir.OpTake, deny.For("k", 1), local.For("k", 0), free.For("k", 20))
+		calls := enginekit.Calls(weir.OpTake, deny.For("k", 1), local.For("k", 0), free.For("k", 20))
 		if err := g.Each(t.Context(), calls, results); err != nil {
 			t.Fatal(err)
 		}

@@ -183,7 +183,7 @@ func (f *facts) outstanding(n int64, age time.Duration, sameWindow bool) int64 {
 // index returns the number of the window at an instant, or of a quota the second of its start.
 func (l *limit) index(now time.Time) int64 {
 	if l.quota != nil {
-		start, _, _ := weir.CalendarWindow(l.quota, now)
+		start, _, _ := enginekit.CalendarWindow(l.quota, now)
 		return start.Unix()
 	}
 	at := now.UnixNano() - int64(l.phase)

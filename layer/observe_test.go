@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/limittest"
@@ -61,7 +62,7 @@ func TestAnObserverSeesDecisionsRefusalsThresholdsAndErrors(t *testing.T) {
 		_, _, _ = weir.TakeUpTo(t.Context(), e, 1, q(1))
 		_, _ = e.Peek(t.Context(), q(1))
 		results := make([]weir.Result, 2)
-		_ = e.Each(t.Context(), weir.Calls(weir.OpTake, q(2), q(1)), results)
+		_ = e.Each(t.Context(), enginekit.Calls(weir.OpTake, q(2), q(1)), results)
 		_, _ = e.Take(t.Context(), q(-1)) // the caller's mistake
 		_, _ = e.Return(t.Context(), q(1))
 		r.fails.Store(true)

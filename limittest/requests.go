@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // texts formats requests for a failure message.
@@ -123,7 +124,7 @@ func eachOnItsOwn(f *fixture) {
 	}
 	results := make([]weir.Result, len(requests))
 	results[0] = weir.Result{Err: errors.New("stale")}
-	if err := f.engine.Each(ctx, weir.Calls(weir.OpTake, requests...), results); err != nil {
+	if err := f.engine.Each(ctx, enginekit.Calls(weir.OpTake, requests...), results); err != nil {
 		f.Fatalf("Each: %v", err)
 	}
 	for i, w := range want {
@@ -135,7 +136,7 @@ func eachOnItsOwn(f *fixture) {
 		}
 		f.want(what, results[i].Decision, w.allowed, w.remaining)
 	}
-	if err := f.engine.Each(ctx, weir.Calls(weir.OpTake, requests[:2]...), results[:1]); err == nil {
+	if err := f.engine.Each(ctx, enginekit.Calls(weir.OpTake, requests[:2]...), results[:1]); err == nil {
 		f.Error("Each with 2 requests and 1 result: got no error")
 	}
 	f.wantRemaining("b after Each with slices that differ", rule, "b", 4)

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
@@ -48,7 +49,7 @@ func each(ctx context.Context, e *redislimit.Engine, rule *weir.Rule, keys []str
 	}
 	requests = append(requests, more...)
 	results := make([]weir.Result, len(requests))
-	if err := e.Each(ctx, weir.Calls(weir.OpTake, requests...), results); err != nil {
+	if err := e.Each(ctx, enginekit.Calls(weir.OpTake, requests...), results); err != nil {
 		results[0].Err = err
 	}
 	return results
@@ -143,7 +144,7 @@ func TestVersionsOfARuleMeetInOneCall(t *testing.T) {
 				requests = append(requests, rules[random.IntN(2)].For("alice", 1+random.Int64N(1<<random.IntN(6))))
 			}
 			results := make([]weir.Result, len(requests))
-			if err := engines[0].Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+			if err := engines[0].Each(t.Context(), enginekit.Calls(weir.OpTake, requests...), results); err != nil {
 				t.Fatal(err)
 			}
 			for i, q := range requests {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -81,7 +82,7 @@ func BenchmarkDecisions(b *testing.B) {
 				requests[j] = rule.For(keys[i%len(keys)], 1)
 				i++
 			}
-			if err := engine.Each(context.Background(), weir.Calls(weir.OpTake, requests...), results); err != nil || results[0].Err != nil {
+			if err := engine.Each(context.Background(), enginekit.Calls(weir.OpTake, requests...), results); err != nil || results[0].Err != nil {
 				b.Fatal(err, results[0].Err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -82,7 +83,7 @@ func TestAKeyTwiceInABatchSeesItsOwnWrites(t *testing.T) {
 		for i := range requests {
 			requests[i] = rule.For("k", int64(i%3))
 		}
-		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+		if err := engine.Each(t.Context(), enginekit.Calls(weir.OpTake, requests...), results); err != nil {
 			t.Fatalf("%s: Each: %v", rule, err)
 		}
 		var spent int64
@@ -235,7 +236,7 @@ func TestALogOfOneKeyIsWholeAfterEveryBatch(t *testing.T) {
 			for i, cost := range costs {
 				requests[i] = rule.For("k", cost)
 			}
-			if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+			if err := engine.Each(t.Context(), enginekit.Calls(weir.OpTake, requests...), results); err != nil {
 				t.Fatalf("%s: Each: %v", rule, err)
 			}
 			for i, cost := range costs {

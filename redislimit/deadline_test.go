@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -71,7 +72,7 @@ func verbs(t *testing.T, engine *Engine) map[string]func(ctx context.Context) er
 			return err
 		},
 		"Each": func(ctx context.Context) error {
-			return engine.Each(ctx, weir.Calls(weir.OpTake, lanes...), make([]weir.Result, len(lanes)))
+			return engine.Each(ctx, enginekit.Calls(weir.OpTake, lanes...), make([]weir.Result, len(lanes)))
 		},
 		"TakeUpTo": func(ctx context.Context) error { _, _, err := weir.TakeUpTo(ctx, engine, 9, lanes...); return err },
 		"Peek":     func(ctx context.Context) error { _, err := engine.Peek(ctx, lanes...); return err },

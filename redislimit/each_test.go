@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // A batch works in the space of an earlier one, because garbage would cost it a quarter of the client's time.
@@ -28,7 +29,7 @@ func TestEachReusesItsSpace(t *testing.T) {
 	for range 200 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if err := e.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil || results[99].Err != nil || !results[99].Decision.Allowed {
+		if err := e.Each(t.Context(), enginekit.Calls(weir.OpTake, requests...), results); err != nil || results[99].Err != nil || !results[99].Decision.Allowed {
 			t.Fatalf("got error %v and result %+v", err, results[99])
 		}
 		runtime.ReadMemStats(&after)

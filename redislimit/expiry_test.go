@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -168,7 +169,7 @@ func TestADamagedStateIsAnErrorOfItsCallerAlone(t *testing.T) {
 			}
 		}
 		results := make([]weir.Result, 3)
-		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, rule.For("a", 1), rule.For("bad", 1), rule.For("b", 1)), results); err != nil {
+		if err := engine.Each(t.Context(), enginekit.Calls(weir.OpTake, rule.For("a", 1), rule.For("bad", 1), rule.For("b", 1)), results); err != nil {
 			t.Fatalf("%s: Each: %v", rule, err)
 		}
 		if results[0].Err != nil || !results[0].Decision.Allowed || results[2].Err != nil || !results[2].Decision.Allowed {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -208,11 +209,11 @@ func TestFaultTenThousandKeysThatEndAtOnceDelayNoCaller(t *testing.T) {
 		requests[i] = short.For(fmt.Sprint(i), 1)
 	}
 	tr := startPatientTraffic(t, engine, faultLimit, "alice")
-	if err := another.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+	if err := another.Each(t.Context(), enginekit.Calls(weir.OpTake, requests...), results); err != nil {
 		t.Fatal(err)
 	}
 	goOn(1500 * time.Millisecond) // all of them end within, at the border of the second
-	if err := another.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+	if err := another.Each(t.Context(), enginekit.Calls(weir.OpTake, requests...), results); err != nil {
 		t.Fatal(err)
 	}
 	for i, result := range results {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -74,7 +75,7 @@ func TestAKeyOfAnotherTypeFailsNoOtherDecisionOfTheCall(t *testing.T) {
 	foreign := engine.keys.Name(engine.keys.LaneOf(&requests[2]), "r::", "2")
 	server.Do("SADD", foreign, "member")
 	for left := int64(99); left > 96; left-- {
-		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+		if err := engine.Each(t.Context(), enginekit.Calls(weir.OpTake, requests...), results); err != nil {
 			t.Fatal(err)
 		}
 		for i, r := range results {

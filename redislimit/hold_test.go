@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -166,7 +167,7 @@ func TestAPlainTakeOfASlotNeedsALease(t *testing.T) {
 	_, _, err = weir.TakeUpTo(t.Context(), engine, 2, slots.For("k", 1))
 	want("TakeUpTo", err)
 	results := make([]weir.Result, 1)
-	if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, slots.For("k", 1)), results); err != nil {
+	if err := engine.Each(t.Context(), enginekit.Calls(weir.OpTake, slots.For("k", 1)), results); err != nil {
 		t.Fatal(err)
 	}
 	want("Each", results[0].Err)

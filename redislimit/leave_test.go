@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -30,7 +31,7 @@ func TestEachOfAHungServerWaitsOnce(t *testing.T) {
 	before := engine.Stats().Calls
 	server.Stop()
 	defer server.Cont()
-	if err := engine.Each(context.Background(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+	if err := engine.Each(context.Background(), enginekit.Calls(weir.OpTake, requests...), results); err != nil {
 		t.Fatal(err)
 	}
 	if calls := engine.Stats().Calls - before; calls > 2 {

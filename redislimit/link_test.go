@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit/internal/servers"
 )
@@ -56,7 +57,7 @@ func TestAClusterThatIsConnectedLaterDecidesTheFirstCall(t *testing.T) {
 	for i := range requests {
 		requests[i] = rule.For(fmt.Sprint(i), 1)
 	}
-	if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+	if err := engine.Each(t.Context(), enginekit.Calls(weir.OpTake, requests...), results); err != nil {
 		t.Fatal(err)
 	}
 	wantAbsent(t, results[0].Err)
@@ -66,7 +67,7 @@ func TestAClusterThatIsConnectedLaterDecidesTheFirstCall(t *testing.T) {
 	}
 	engine.client.Dial = func() (rueidis.Client, error) { return servers.Connect(option) }
 	eventually(t, "the engine has connected", func() error {
-		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+		if err := engine.Each(t.Context(), enginekit.Calls(weir.OpTake, requests...), results); err != nil {
 			return err
 		}
 		return results[0].Err

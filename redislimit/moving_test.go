@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -31,7 +32,7 @@ func TestABatchOfASlotThatMovesIsDecidedKeyByKey(t *testing.T) {
 		admitted := make([]int, keys)
 		round := func() {
 			t.Helper()
-			if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+			if err := engine.Each(t.Context(), enginekit.Calls(weir.OpTake, requests...), results); err != nil {
 				t.Fatal(err)
 			}
 			for i, r := range results {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -51,7 +52,7 @@ func TestAClusterBehindOneAddressIsFoundOut(t *testing.T) {
 		for i := range requests {
 			requests[i] = rule.For(fmt.Sprint("each", i%20), 1)
 		}
-		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+		if err := engine.Each(t.Context(), enginekit.Calls(weir.OpTake, requests...), results); err != nil {
 			t.Fatal(err)
 		}
 		for i, r := range results {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
@@ -177,7 +178,7 @@ func TestASlowerPlanDoesNotStarveAFasterOne(t *testing.T) {
 	for range 15_000 { // a quarter of a minute
 		now += int64(time.Millisecond)
 		results := make([]weir.Result, 3)
-		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, slow.For("k", 1), fast.For("k", 1), slow.For("k", 1)), results); err != nil {
+		if err := engine.Each(t.Context(), enginekit.Calls(weir.OpTake, slow.For("k", 1), fast.For("k", 1), slow.For("k", 1)), results); err != nil {
 			t.Fatalf("Each: %v", err)
 		}
 		for i, r := range results {

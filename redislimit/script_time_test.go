@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
@@ -83,7 +84,7 @@ func commandOf(b *testing.B, server *redistest.Server, texts []string, callers i
 		}
 		q := rule.For(fmt.Sprint("user-", i), 1)
 		requests = append(requests, q)
-		call := weir.Calls(weir.OpTake, q)[0]
+		call := enginekit.Calls(weir.OpTake, q)[0]
 		if strings.Contains(texts[0], "concurrency") {
 			call.Lease = uint64(i + 1)
 		}

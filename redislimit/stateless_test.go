@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -18,7 +19,7 @@ func TestRulesWithoutStateAskNoServer(t *testing.T) {
 	ctx := t.Context()
 	results := make([]weir.Result, 3)
 	for what, err := range map[string]error{
-		"Each":  engine.Each(ctx, weir.Calls(weir.OpTake, free.For("a", 2), none.For("a", 1), free.For("b", -1)), results),
+		"Each":  engine.Each(ctx, enginekit.Calls(weir.OpTake, free.For("a", 2), none.For("a", 1), free.For("b", -1)), results),
 		"Reset": engine.Reset(ctx, free.For("a", 0), none.For("b", 0)),
 		"Check": engine.Check(free, none),
 	} {

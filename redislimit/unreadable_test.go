@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
@@ -64,7 +65,7 @@ func TestAnUnreadableValueIsAnErrorThatNamesItsKeyAndStays(t *testing.T) {
 			_, err = engine.Record(t.Context(), rule.For("bad", 1))
 			wantBroken(t, what+": Record", err, key)
 			results := make([]weir.Result, 3)
-			if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, rule.For("a", 1), rule.For("bad", 1), rule.For("b", 1)), results); err != nil {
+			if err := engine.Each(t.Context(), enginekit.Calls(weir.OpTake, rule.For("a", 1), rule.For("bad", 1), rule.For("b", 1)), results); err != nil {
 				t.Fatal(err)
 			}
 			wantBroken(t, what+": Each", results[1].Err, key)

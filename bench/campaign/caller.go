@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/redislimit"
 )
 
@@ -176,7 +177,7 @@ func (c *caller) takeEach(i int) {
 		requests[j] = c.process.subjects[k].request(1)
 	}
 	sent, answered, err := c.timed("Each", i, func(ctx context.Context) error {
-		return c.engine(&c.process.subjects[i]).Each(ctx, weir.Calls(weir.OpTake, requests...), results)
+		return c.engine(&c.process.subjects[i]).Each(ctx, enginekit.Calls(weir.OpTake, requests...), results)
 	})
 	for j, k := range list {
 		failed := results[j].Err

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/redislimit"
 )
 
@@ -84,7 +85,7 @@ func weirEach(limit weir.Limit, fill, keys int, clock bool) func(string) (ask, f
 			return nil, nil, err
 		}
 		requests, results := make([]weir.Request, batchSize), make([]weir.Result, batchSize)
-		calls, lease := weir.Calls(weir.OpTake, requests...), uint64(0)
+		calls, lease := enginekit.Calls(weir.OpTake, requests...), uint64(0)
 		ask := func(ctx context.Context, keys []string) (admitted int, err error) {
 			for i, key := range keys {
 				lease++

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/weirflow/weir"
 )
@@ -14,6 +13,7 @@ type twin struct {
 	rule    *rule
 	key     string
 	limiter *weir.Limiter
+	now     int64 // the clock of the limiter
 }
 
 // twinsOf makes a twin for each rule with one limit.
@@ -22,19 +22,21 @@ func twinsOf(w *world, rules []*rule, worker, generation int) (twins []*twin) {
 		if len(r.limits) != 1 {
 			continue
 		}
-		limiter, err := weir.New(r.limits[0])
+		t := &twin{rule: r, key: fmt.Sprintf("twin %d of worker %d", generation, worker), now: w.now.Load()}
+		limiter, err := weir.NewWith(r.limits[0], weir.Options{Clock: func() int64 { return t.now }})
 		if err != nil {
 			w.violated("a limiter of %s: %v", r, err)
 			continue
 		}
-		twins = append(twins, &twin{rule: r, key: fmt.Sprintf("twin %d of worker %d", generation, worker), limiter: limiter})
+		t.limiter = limiter
+		twins = append(twins, t)
 	}
 	return twins
 }
 
 // ask makes the same call on both.
 func (t *twin) ask(w *world, random *rand.Rand) {
-	now := time.Unix(0, w.now.Load())
+	t.now = w.now.Load()
 	cost := random.Int64N(5)
 	q := t.rule.For(t.key, cost)
 	var got, want weir.Decision
@@ -44,17 +46,17 @@ func (t *twin) ask(w *world, random *rand.Rand) {
 	case pick < 11:
 		verb = "take"
 		got, ok = w.take(q)
-		want = t.limiter.TakeAt(now, cost)
+		want = t.limiter.Take(cost)
 	case pick < 15:
 		verb = "peek"
 		got, ok = w.peek(q)
-		want = t.limiter.PeekAt(now, cost)
+		want = t.limiter.Peek(cost)
 	case pick < 19:
 		verb = "record"
 		q.Cost = cost - 2
 		got, ok = w.record(q)
-		if want = t.limiter.RecordAt(now, max(cost-2, 0)); cost < 2 {
-			want = t.limiter.ReturnAt(now, 2-cost)
+		if want = t.limiter.Record(max(cost-2, 0)); cost < 2 {
+			want = t.limiter.Return(2 - cost)
 		}
 	default:
 		w.reset(q)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // world is the engine under test, its clock and all counts. All calls go through it, so that the run can replace the
@@ -96,7 +97,7 @@ func (w *world) take(requests ...weir.Request) (d weir.Decision, ok bool) {
 func (w *world) takeEach(requests []weir.Request) (results []weir.Result, ok bool) {
 	results = make([]weir.Result, len(requests))
 	ok = w.ask("take each", func(m *weir.Memory) error {
-		err := m.Each(context.Background(), weir.Calls(weir.OpTake, requests...), results)
+		err := m.Each(context.Background(), enginekit.Calls(weir.OpTake, requests...), results)
 		for i := range results {
 			if err = errors.Join(err, results[i].Err); err == nil {
 				w.count(results[i].Decision, requests[i:i+1])

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // GetRateLimits with two requests: requests_per_sec, 10 in 1,000 ms, and recipients, a leaky bucket of 100 in 60,000 ms.
@@ -26,7 +27,7 @@ func Example_getRateLimits() {
 	}
 	const account = "account:12345"
 	for _, hits := range []int64{8, 3, 0} {
-		calls := weir.Calls(weir.OpTake, requests.For(account, hits), recipients.For(account, 10*hits))
+		calls := enginekit.Calls(weir.OpTake, requests.For(account, hits), recipients.For(account, 10*hits))
 		results := make([]weir.Result, len(calls))
 		if err := engine.Each(context.Background(), calls, results); err != nil {
 			fmt.Println(err)

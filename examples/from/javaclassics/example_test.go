@@ -98,14 +98,16 @@ func Example_boundary() {
 // The sum of the sliding window: 9 requests in the first minute, 5 in the second, and one more at 01:15, when a
 // quarter of the minute has passed.
 func Example_weights() {
-	lim, err := weir.New(weir.SlidingWindow{Rate: weir.PerMinute(10)})
+	midnight := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := midnight.Add(30 * time.Second)
+	lim, err := weir.NewWith(weir.SlidingWindow{Rate: weir.PerMinute(10)}, weir.Options{Clock: func() int64 { return now.UnixNano() }})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	midnight := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	lim.TakeAt(midnight.Add(30*time.Second), 9)
-	lim.RecordAt(midnight.Add(70*time.Second), 5)
+	lim.Take(9)
+	now = midnight.Add(70 * time.Second)
+	lim.Record(5)
 	d := lim.TakeAt(midnight.Add(75*time.Second), 1)
 	fmt.Println(d.Allowed, "for", d.RetryAfter)
 	// Output:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -87,7 +88,7 @@ func TestAnEntryStandsInForTheLimitOfAKeyUntilItsTime(t *testing.T) {
 			}
 		}
 		results := make([]weir.Result, 3)
-		calls := weir.Calls(weir.OpTake, a.For("blocked", 1), a.For("x", 1), a.For("free", 1))
+		calls := enginekit.Calls(weir.OpTake, a.For("blocked", 1), a.For("x", 1), a.For("free", 1))
 		if err := engine.Each(t.Context(), calls, results); err != nil || results[0].Decision.RetryAfter != time.Hour || !results[1].Decision.Allowed || !results[2].Decision.Allowed {
 			t.Errorf("several calls: %+v, %v", results, err)
 		}
