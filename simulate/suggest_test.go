@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir"
 )
@@ -60,8 +61,8 @@ func realTraffic(t testing.TB) *Traffic {
 	return traffic
 }
 
-// measured replays a token bucket in the usual way, and counts what a suggestion claims.
-func measured(t *testing.T, traffic *Traffic, limit string) (refused int64, keys int, peak int64, refusedOf map[string]int64) {
+// replayed replays a limit in the usual way, and counts what a suggestion claims.
+func replayed(t *testing.T, traffic *Traffic, limit string) (refused int64, keys int, peak int64, refusedOf map[string]int64) {
 	t.Helper()
 	c, err := ParseCandidate(limit)
 	if err != nil {
@@ -75,7 +76,7 @@ func measured(t *testing.T, traffic *Traffic, limit string) (refused int64, keys
 	for _, k := range report.Limits[0].WorstKeys {
 		refusedOf[k.Key] = k.Refused
 	}
-	admitted := unitsBySecond{}
+	admitted := newUnitsByWindow(time.Second)
 	var now int64
 	judge, err := newJudge(c.Limits, &now)
 	if err != nil {
@@ -84,15 +85,15 @@ func measured(t *testing.T, traffic *Traffic, limit string) (refused int64, keys
 	for id, key := range traffic.keys {
 		for _, e := range traffic.of(id) {
 			now = e.at
-			if d, err := judge.take(key, 1); err == nil && d.Allowed {
-				admitted.add(now, 1)
+			if d, err := judge.take(key, int64(e.cost)); err == nil && d.Allowed {
+				admitted.add(now, int64(e.cost))
 			}
 		}
 		if err := judge.forget(key); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return report.Limits[0].Refused, report.Limits[0].KeysRefused, admitted.most(), refusedOf
+	return report.Limits[0].Refused, report.Limits[0].KeysRefused, admitted.less(unitsByWindow{}), refusedOf
 }
 
 // Every suggestion keeps its target and says what a replay finds. A burst smaller by one, or for a capacity larger by
@@ -124,7 +125,7 @@ func TestSuggestionsJustMeetTheirTarget(t *testing.T) {
 				}
 				return true
 			}, -1},
-			{fmt.Sprintf("protect %d/s", capacity), func(_, peak int64, _ map[string]int64) bool { return peak <= capacity }, 1},
+			{fmt.Sprintf("at most %d/s in all", capacity), func(_, peak int64, _ map[string]int64) bool { return peak <= capacity }, 1},
 		} {
 			if name == "real" && (test.target == "refuse 5%" || testing.Short()) {
 				continue // the made-up log is enough
@@ -134,22 +135,18 @@ func TestSuggestionsJustMeetTheirTarget(t *testing.T) {
 				t.Fatalf("%s, %s: %d suggestions, %v", name, test.target, len(got.Limits), err)
 			}
 			for _, s := range got.Limits {
-				refused, keys, peak, of := measured(t, traffic, s.Limit)
+				refused, keys, peak, of := replayed(t, traffic, s.Limit)
 				if refused != s.Refused || keys != s.KeysRefused || peak != s.Peak {
 					t.Errorf("%s, %s: %s claims %+v, and a replay finds %d refused of %d keys, peak %d", name, test.target, s.Limit, s, refused, keys, peak)
 				}
 				if !test.meets(refused, peak, of) {
 					t.Errorf("%s, %s: %s misses the target: %+v", name, test.target, s.Limit, s)
 				}
-				limit, err := weir.ParseLimit(s.Limit)
-				if err != nil {
-					t.Fatal(err)
-				}
-				other := limit.(weir.TokenBucket)
-				if other.Burst = s.Burst + test.next; other.Burst < 1 || s.Refused == 0 && test.next > 0 {
+				if s.Number+test.next < 1 || s.Refused == 0 && test.next > 0 {
 					continue
 				}
-				if refused, _, peak, of := measured(t, traffic, other.String()); test.meets(refused, peak, of) {
+				other := strings.Replace(s.Form, "N", fmt.Sprint(s.Number+test.next), 1)
+				if refused, _, peak, of := replayed(t, traffic, other); test.meets(refused, peak, of) {
 					t.Errorf("%s, %s: %s meets the target too, so %s is not the nearest", name, test.target, other, s.Limit)
 				}
 			}
@@ -161,14 +158,14 @@ func TestSuggestionsJustMeetTheirTarget(t *testing.T) {
 	}
 }
 
-func TestNoSuggestionBeatsAnother(t *testing.T) {
+func TestNoTokenBucketBeatsAnother(t *testing.T) {
 	got, err := realTraffic(t).Suggest(mustTarget(t, "refuse 0.1%"), nil)
 	if err != nil || len(got.Limits) < 3 {
 		t.Fatalf("%d suggestions, %v, want several", len(got.Limits), err)
 	}
 	for _, a := range got.Limits {
 		for _, b := range got.Limits {
-			if a.beats(b) {
+			if a.beats(b) && strings.HasPrefix(a.Form, "token") && strings.HasPrefix(b.Form, "token") {
 				t.Errorf("%s beats %s", a.Limit, b.Limit)
 			}
 		}
@@ -176,7 +173,7 @@ func TestNoSuggestionBeatsAnother(t *testing.T) {
 	for _, curve := range got.Curves {
 		for i := range curve.Points[1:] {
 			if curve.Points[i+1].Refused > curve.Points[i].Refused {
-				t.Errorf("%s: a larger burst refuses more: %+v", curve.Rate, curve.Points)
+				t.Errorf("%s: a larger burst refuses more: %+v", curve.Form, curve.Points)
 			}
 		}
 	}
@@ -184,9 +181,9 @@ func TestNoSuggestionBeatsAnother(t *testing.T) {
 
 func TestTargetsThatNeedNoLimitOrNone(t *testing.T) {
 	traffic := skewedLog(t, 500)
-	got, err := traffic.Suggest(mustTarget(t, "protect 1/m"), nil)
+	got, err := traffic.Suggest(mustTarget(t, "at most 1/d in all"), nil)
 	if err != nil || len(got.Limits) != 0 {
-		t.Errorf("%+v, %v: a limit for each key cannot protect 1/m", got.Limits, err)
+		t.Errorf("%+v, %v: a limit for each key cannot keep to 1/d", got.Limits, err)
 	}
 	empty := NewTraffic(mustKey(t, "ip"))
 	if got, err := empty.Suggest(mustTarget(t, "refuse 1%"), nil); err != nil || len(got.Limits) != 0 {
@@ -196,15 +193,16 @@ func TestTargetsThatNeedNoLimitOrNone(t *testing.T) {
 	if err := one.ReadLog("log", strings.NewReader(`{"ts":1,"ip":"10.0.0.1"}`)); err != nil {
 		t.Fatal(err)
 	}
-	for _, target := range []string{"refuse 1%", "spare 99%", "protect 5/s"} {
-		if got, err := one.Suggest(mustTarget(t, target), nil); err != nil || len(got.Limits) != 1 || got.Limits[0].Burst != 1 {
+	for _, target := range []string{"refuse 1%", "spare 99%", "at most 5/s in all"} {
+		if got, err := one.Suggest(mustTarget(t, target), nil); err != nil || len(got.Limits) != 1 || got.Limits[0].Number != 1 {
 			t.Errorf("%s of one request: %+v, %v, want a burst of 1", target, got.Limits, err)
 		}
 	}
 }
 
 func TestBadTargetsPointAtTheWord(t *testing.T) {
-	for text, at := range map[string]int{"": 0, "refuze 1%": 0, "refuse": 6, "refuse 1": 7, "refuse 101%": 7, "spare 99% of": 10, "protect 99%": 8, "protect 0/s": 8} {
+	for text, at := range map[string]int{"": 0, "refuze 1%": 0, "refuse": 6, "refuse 1": 7, "refuse 101%": 7, "spare 99% of": 10, "protect 5/s": 0,
+		"refuse 1% of": 12, "refuse 1% of users": 13, "refuse 1% of clients too": 21, "at": 2, "at least 5/s": 3, "at most 99%": 8, "at most 0/s": 8, "at most 5/s": 11, "at most 5/s in": 14, "at most 5/s in all.": 15, "refuse 0%": 7, "refuse 1e1%": 7} {
 		_, err := ParseTarget(text)
 		if syntax, ok := errors.AsType[*weir.SyntaxError](err); !ok || syntax.Offset != at {
 			t.Errorf("%q: %v, want an error at %d", text, err, at)
@@ -216,7 +214,17 @@ func TestBadTargetsPointAtTheWord(t *testing.T) {
 func TestATrialBeginsAnewForEachKey(t *testing.T) {
 	traffic := skewedLog(t, 2000)
 	traffic.group()
-	limit := weir.TokenBucket{Rate: weir.PerMinute(2), Burst: 3}
+	for _, text := range []string{"token bucket 2/m burst 3", "fixed window 3/m", "sliding window 5/h", "quota 3/day"} {
+		limit, err := weir.ParseLimit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eachKeyBeginsAnew(t, traffic, limit)
+	}
+}
+
+func eachKeyBeginsAnew(t *testing.T, traffic *Traffic, limit weir.Limit) {
+	t.Helper()
 	try, err := newTrial(traffic, limit)
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +239,7 @@ func TestATrialBeginsAnewForEachKey(t *testing.T) {
 		at := 0
 		try.key(key, func(d weir.Decision, _ event) bool {
 			if d.Allowed != want[at] {
-				t.Fatalf("key %d, event %d: %v, want %v", key, at, d.Allowed, want[at])
+				t.Fatalf("%v, key %d, event %d: %v, want %v", limit, key, at, d.Allowed, want[at])
 			}
 			at++
 			return true

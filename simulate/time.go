@@ -23,13 +23,13 @@ func later(t, after int64) int64 {
 	return t + after
 }
 
-// secondOf returns the second of the clock, which begins before the instant, before 1970 too.
-func secondOf(t int64) int64 {
-	second := t / int64(time.Second)
-	if t%int64(time.Second) < 0 {
-		second--
+// windowOf returns the number of the window of the clock that holds the instant, before 1970 too.
+func windowOf(t, length int64) int64 {
+	window := t / length
+	if t%length < 0 {
+		window--
 	}
-	return second
+	return window
 }
 
 // instantOf returns i / rate, rounded down.

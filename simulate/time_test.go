@@ -43,7 +43,7 @@ func total(counts []int64) (sum int64) {
 // Events more than 292 years apart are not within one second, even if the difference overflows. Nor are those of the
 // second before 1970 and the first one after.
 func TestASearchKeepsSecondsApart(t *testing.T) {
-	target, err := ParseTarget("protect 1/s")
+	target, err := ParseTarget("at most 1/s in all")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func hostileCommand(random *rand.Rand) []string {
 		{"check", limit(), "--plot", "plot.svg"},
 		{"replay", "--limit", limit(), "--key", key, "hostile.log"},
 		{"replay", "--limit", limit(), "--limit", limit(), "--cost", "cost", "--plot", "plot.svg", "--key", key, "hostile.log"},
-		{"replay", "--suggest", []string{"refuse 0.0001%", "refuse 100%", "spare 100%", "protect 1/366d", "protect 1000000000/s"}[random.IntN(5)], "--cost", "cost", "--key", key, "hostile.log"},
+		{"replay", "--suggest", []string{"refuse 0.0001%", "refuse 100%", "refuse 0.0001% of clients", "refuse 50% of clients", "spare 100%", "at most 1/366d in all", "at most 1000000000/s in all"}[random.IntN(7)], "--cost", "cost", "--key", key, "hostile.log"},
 		{"simulate", "--traffic", "log hostile.log", "--key", key, "--limit", limit(), "--per-client"},
 		{"simulate", "--traffic", "log hostile.log speed 0.001", "--key", key, "--limit", limit(), "--wait", "8784h", "--plot", "plot.svg"},
 		{"simulate", "--traffic", "log hostile.log retry obeying jitter 366d", "--key", key, "--limit", limit(), "--server", "1/366d", "--processes", "7", "--lose", "1ns"},

@@ -123,9 +123,9 @@ func TestASuggestionIsOneChartAndThenItsTable(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
 	_, _, tutorial := terminalLogs(t)
-	text := paint.ReplaceAllString(onTerminal(t, 80, "replay", "--suggest", "refuse 0.1%", tutorial), "")
+	text := paint.ReplaceAllString(onTerminal(t, 80, "replay", "--suggest", "refuse 0.1% of requests", tutorial), "")
 	order := -1
-	for _, part := range []string{"refused requests, %", "● suggested", "\ntarget: refuse", "\nlimit ", "token bucket 2/s burst 6", "(not shown in 80 columns: share, peak)"} {
+	for _, part := range []string{"refused requests, %", "● suggested", "\ntarget: refuse", "\nlimit ", "token bucket 1/s burst 39", "(not shown in 80 columns: share, of clients, worst, its refusals, peak)"} {
 		if strings.Count(text, part) != 1 || strings.Index(text, part) < order {
 			t.Fatalf("%q is not there once, in order:\n%s", part, text)
 		}

@@ -9,8 +9,8 @@ import (
 // Chart shows curves over a quantity other than the time of a run.
 type Chart struct {
 	Title, X, Y string
-	LogX        bool // both need values above 0
-	LogY        bool
+	LogX        bool    // the values of X are above 0
+	UnitY       float64 // if above 0, Y is linear from 0 to this, and logarithmic above it
 	Lines       []Line
 	Marks       []Mark
 }
@@ -44,7 +44,7 @@ func (c Chart) draw() *drawing {
 	d.text(xy{pageWidth / 2, 24}, centred, ink, 18, screen.Shorten(c.Title, 90))
 	d.text(xy{(f.x.from + f.x.to) / 2, d.height - 10}, centred, ink, 13, c.X)
 	d.upright(xy{16, (f.y.from + f.y.to) / 2}, 13, c.Y)
-	d.grid(f, c.ticks(f.x), c.ticks(f.y))
+	d.grid(f, f.x.ticks(f.x.low, f.x.high), f.y.ticks(f.y.low, f.y.high))
 	for i, line := range c.Lines {
 		line.draw(d, f, line.colour(i))
 	}
@@ -53,13 +53,6 @@ func (c Chart) draw() *drawing {
 	}
 	c.legend(d, f)
 	return d
-}
-
-func (Chart) ticks(a axis) []tick {
-	if a.log {
-		return decades(a.low, a.high)
-	}
-	return numberTicks(a.low, a.high)
 }
 
 // legend names the curves where they leave room.
@@ -92,21 +85,8 @@ func (c Chart) falls() bool {
 
 // frame has axes with everything in view.
 func (c Chart) frame() frame {
-	x, y := newBounds(c.LogX), newBounds(c.LogY)
-	for _, line := range c.Lines {
-		for _, point := range line.Points {
-			x.see(point.X)
-			y.see(point.Y)
-		}
-	}
-	for _, mark := range c.Marks {
-		if mark.Across {
-			y.see(mark.At)
-		} else {
-			x.see(mark.At)
-		}
-	}
-	f := frame{axis{from: 74, to: pageWidth - 20, log: c.LogX}, axis{from: 394, to: 40, log: c.LogY}}
+	x, y := c.spans(c.Lines, c.Marks)
+	f := frame{x: axis{scale: x.scale, from: 74, to: pageWidth - 20}, y: axis{scale: y.scale, from: 394, to: 40}}
 	f.x.low, f.x.high = x.axis()
 	if c.LogX && c.falls() {
 		f.x.high *= 2 // room for the legend
@@ -115,12 +95,36 @@ func (c Chart) frame() frame {
 	return f
 }
 
-type bounds struct {
-	logarithmic bool
-	low, high   float64
+// spans returns the ranges of both coordinates of the lines and of the marks.
+func (c Chart) spans(lines []Line, marks []Mark) (x, y bounds) {
+	x, y = newBounds(scale{log: c.LogX}), newBounds(scale{unit: c.UnitY})
+	for _, line := range lines {
+		for _, point := range line.Points {
+			x.see(point.X)
+			y.see(point.Y)
+		}
+	}
+	for _, mark := range marks {
+		if mark.Across {
+			y.see(mark.At)
+		} else {
+			x.see(mark.At)
+		}
+	}
+	return x, y
 }
 
-func newBounds(logarithmic bool) bounds { return bounds{logarithmic, math.Inf(1), math.Inf(-1)} }
+type bounds struct {
+	scale
+	low, high float64
+}
+
+func newBounds(s scale) bounds {
+	if s.unit > 0 {
+		return bounds{s, 0, s.unit}
+	}
+	return bounds{s, math.Inf(1), math.Inf(-1)}
+}
 
 func (b *bounds) see(v float64) { b.low, b.high = math.Min(b.low, v), math.Max(b.high, v) }
 
@@ -128,7 +132,9 @@ func (b *bounds) axis() (low, high float64) {
 	switch {
 	case b.low > b.high:
 		return 0, 1
-	case b.logarithmic:
+	case b.unit > 0:
+		return 0, b.high * 1.4
+	case b.log:
 		return b.low / 1.2, b.high * 1.4
 	}
 	return math.Min(0, b.low), b.high + math.Max(0.05*(b.high-math.Min(0, b.low)), 1e-9)

@@ -2,7 +2,6 @@ package picture
 
 import (
 	"fmt"
-	"math"
 	"strings"
 )
 
@@ -101,18 +100,15 @@ func (d *drawing) upright(at xy, size float64, text string) {
 
 // axis spans values over pixels.
 type axis struct {
+	scale
 	low, high float64
 	from, to  float64 // the pixels of low and high
-	log       bool
 }
 
 // at returns the pixel of a value.
 func (a axis) at(v float64) float64 {
-	low, high := a.low, a.high
-	if a.log {
-		low, high, v = math.Log(low), math.Log(high), math.Log(v)
-	}
-	return a.from + (a.to-a.from)*(v-low)/(high-low)
+	low, high := a.place(a.low), a.place(a.high)
+	return a.from + (a.to-a.from)*(a.place(v)-low)/(high-low)
 }
 
 // frame is where curves stand: two axes with their marks.

@@ -23,8 +23,8 @@ func examples() map[string]Picture {
 	return map[string]Picture{
 		"timeline": timeline,
 		"dated":    dated,
-		"chart": Chart{Title: "trade-off", X: "units", Y: "share", LogX: true, LogY: true,
-			Lines: []Line{{Name: "1/s", Points: []Point{{1, 0.5}, {10, 0.01}}}, {Name: "chosen", Dots: true, Points: []Point{{5, 0.1}}}},
+		"chart": Chart{Title: "trade-off", X: "units", Y: "share", LogX: true, UnitY: 0.01,
+			Lines: []Line{{Name: "1/s", Points: []Point{{1, 0.5}, {10, 0.01}, {20, 0}}}, {Name: "chosen", Dots: true, Points: []Point{{5, 0.1}}}},
 			Marks: []Mark{{Name: "target", At: 0.1, Across: true}}},
 		"steps":  Chart{Lines: []Line{{Name: "a", Steps: true, Points: []Point{{0, 0}, {1, 5}, {2, 5}}}, {Name: "b", Dashed: true, Points: []Point{{0, 0}, {2, 2}}}}},
 		"points": Chart{Lines: []Line{{Name: "one", Points: []Point{{3, 3}}}, {Name: "empty"}}},

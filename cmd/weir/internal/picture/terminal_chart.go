@@ -103,23 +103,6 @@ func wrapWhole(s screen.Screen, parts []string) string {
 	return s.PaintRunes(strings.ReplaceAll(wrapped, blank, " "), chartColours)
 }
 
-// spans returns the ranges of both coordinates of the lines and of the marks across them.
-func (c Chart) spans(lines []Line, marks []Mark) (x, y bounds) {
-	x, y = newBounds(c.LogX), newBounds(c.LogY)
-	for _, line := range lines {
-		for _, point := range line.Points {
-			x.see(point.X)
-			y.see(point.Y)
-		}
-	}
-	for _, mark := range marks {
-		if mark.Across {
-			y.see(mark.At)
-		}
-	}
-	return x, y
-}
-
 // below returns the line below a chart: the ends of the axis, and what it counts.
 func (c Chart) below(x bounds, width int) string {
 	low, high := count(round(x.low)), count(round(x.high))
@@ -130,18 +113,13 @@ func (c Chart) below(x bounds, width int) string {
 
 // at returns the value at a part of the range, from 0 to 1.
 func (b bounds) at(part float64) float64 {
-	if b.logarithmic {
-		return b.low * math.Pow(b.high/b.low, part)
-	}
-	return b.low + part*(b.high-b.low)
+	low, high := b.place(b.low), b.place(b.high)
+	return b.value(low + part*(high-low))
 }
 
 // cell returns in which of n equal parts of the range a value is.
 func (b bounds) cell(v float64, n int) int {
-	part := (v - b.low) / (b.high - b.low)
-	if b.logarithmic {
-		part = math.Log(v/b.low) / math.Log(b.high/b.low)
-	}
+	part := b.part(v, b.low, b.high)
 	if math.IsNaN(part) { // the range is one value
 		return 0
 	}

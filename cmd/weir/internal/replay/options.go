@@ -21,7 +21,7 @@ type options struct {
 }
 
 // targetForms are an example of each target.
-var targetForms = []string{"refuse 0.1%", "spare 99%", "protect 200/s"}
+var targetForms = []string{"refuse 0.1% of clients", "refuse 0.1% of requests", "spare 99.9%", "at most 200/s in all"}
 
 // parse reads the flags.
 func (o *options) parse() (key simulate.Key, candidates []simulate.Candidate, err error) {
@@ -35,7 +35,7 @@ func (o *options) parse() (key simulate.Key, candidates []simulate.Candidate, er
 	o.Limits = append(o.Limits, texts...)
 	switch {
 	case len(o.Limits) > 0 && o.suggest != "":
-		return key, nil, cli.Misuse(errors.New("replay: --limit and --suggest exclude each other"), "first: weir replay --suggest 'refuse 0.1%' access.log; then try a suggestion with --limit")
+		return key, nil, cli.Misuse(errors.New("replay: --limit and --suggest exclude each other"), "first: weir replay --suggest 'refuse 0.1% of clients' access.log; then try a suggestion with --limit")
 	case o.suggest != "":
 		if o.target, err = simulate.ParseTarget(o.suggest); err != nil {
 			return key, nil, cli.LimitError("--suggest", err, []string{"a target is one of: " + strings.Join(targetForms, ", ")})

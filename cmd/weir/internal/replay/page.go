@@ -32,20 +32,17 @@ func (o *options) writePage(files []string, key simulate.Key, result simulate.Re
 		return nil
 	}
 	page := report.Replay{Logs: files, Key: key.String(), Costs: o.cost != "", Result: result, Suggestions: found, Names: o.names}
-	if found != nil {
-		page.Target = o.target.Meaning()
-	}
 	return o.Unreported(report.Write(o.Report, page))
 }
 
-// writePageOfSuggestions replays the first suggestion, so that the page shows what it would have done.
+// writePageOfSuggestions replays the proposed limit, so that the page shows what it would have done.
 func (o *options) writePageOfSuggestions(traffic *simulate.Traffic, key simulate.Key, files []string, found simulate.Suggestions, progress *cli.Progress) error {
 	if o.Report == "" {
 		return nil
 	}
 	var limits []string
-	for _, l := range found.Limits[:min(1, len(found.Limits))] {
-		limits = append(limits, l.Limit)
+	if found.Proposed != nil {
+		limits = append(limits, found.Proposed.Limit)
 	}
 	candidates, err := cli.Candidates(limits)
 	if err != nil {

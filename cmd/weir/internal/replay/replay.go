@@ -27,10 +27,16 @@ With --cost and --estimate it also shows what a reservation should hold for work
 whose cost is known only when it ends: nothing, always --estimate-max, or what most
 of the last calls of the key cost.
 
-With --suggest it searches the log for token buckets that just meet a TARGET:
-  refuse 0.1%    refuse no more than this share of the requests
-  spare 99%      refuse no client below this percentile of clients by requests
-  protect 200/s  admit no more than this within a second, of all clients together
+With --suggest it searches the log for limits that just meet a TARGET: token
+buckets, windows of a minute and an hour, and a quota a day. It proposes the
+tightest, and says why. A client is a value of --key.
+  refuse 0.1% of clients   refuse anything to no more than this share of clients
+  refuse 0.1% of requests  refuse no more requests than this share; so does
+                           'refuse 0.1%'
+  spare 99.9%              refuse nothing to the clients below this percentile of
+                           clients by requests
+  at most 200/s in all     admit no more than this within any second of the
+                           clock, of all clients together
 
 With --report it also writes a page with pictures and tables, one file that goes into
 a mail. Keys in it are masked, unless --names shows them.
@@ -48,7 +54,7 @@ the reason, and shows the first of them.`,
   weir replay --limit 'token bucket 1/s burst 10' --limit 'sliding window 60/1m' access.log.1.gz access.log
   weir replay --key ip,path --limit 'token bucket 1/s burst 5 and fixed window 1000/1d' access.log
   weir replay --key request.headers.X-Api-Key.0 --limit 'fixed window 100/1m' requests.jsonl
-  weir replay --suggest 'refuse 0.1%' --plot tradeoff.svg access.log
+  weir replay --suggest 'refuse 0.1% of clients' --plot tradeoff.svg access.log
   weir replay --limit 'token bucket 2/s burst 6' --report report.html access.log
   weir replay --key user --cost tokens --limit 'quota 1000000/day' --estimate p95 --estimate-max 8000 --took 20s calls.jsonl
   weir replay --key key --cost cost --limit 'token bucket 5/s burst 20' record.jsonl

@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
@@ -23,7 +24,7 @@ func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, 
 	}
 	var drawn picture.Picture
 	if len(found.Curves) > 0 {
-		drawn = o.suggestionPicture(found)
+		drawn = suggestionPicture(found)
 	}
 	return o.Write(out, found, drawn, func(s screen.Screen, drawn string) string {
 		if drawn != "" {
@@ -32,41 +33,74 @@ func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, 
 		if report.Unparsed > 0 {
 			drawn += s.Table(reasonTable(report)) + "\n"
 		}
-		return drawn + suggestionTable(o.target, key, found, s)
+		return drawn + suggestionText(key, found, s)
 	})
 }
 
-// suggestionTable returns the suggestions for people.
-func suggestionTable(target simulate.Target, key simulate.Key, found simulate.Suggestions, s screen.Screen) string {
-	head := s.Wrap(fmt.Sprintf("%s, %s by %s, up to %s within a second of the clock\ntarget: %s\n\n", cli.Plural(found.Requests, "request"),
-		cli.Plural(int64(found.Keys), "key"), cli.Printable(key.String()), cli.Thousands(found.Peak), target.Meaning()), 2)
-	if len(found.Limits) == 0 {
-		return head + s.Wrap("No limit for each key meets the target: too many keys ask at once. Protect the capacity with one limit for all.\n", 0)
+// suggestionText returns the suggestions for people: the target, the proposal with its reason, and the table.
+func suggestionText(key simulate.Key, found simulate.Suggestions, s screen.Screen) string {
+	text := s.Wrap(fmt.Sprintf("%s, %s by %s, up to %s within a %s of the clock\ntarget: %s\n", cli.Plural(found.Requests, "request"),
+		cli.Plural(int64(found.Keys), "client"), cli.Printable(key.String()), cli.Thousands(found.Peak), found.PeakIn, meaning(found)), 2)
+	for _, note := range found.Notes {
+		text += s.Wrap(note+"\n", 2)
 	}
-	t := screen.Table{Columns: []screen.Column{{Title: "limit"}, {Title: "refused", Colour: screen.Refused}, {Title: "share", Rank: 4},
-		{Title: "keys refused", Rank: 3}, {Title: "peak", Rank: 5}, {Title: "one key in 1s"}, {Title: "in 1m", Rank: 2}, {Title: "in 1h", Rank: 1}}}
-	for _, l := range found.Limits {
-		t.Rows = append(t.Rows, []string{l.Limit, cli.Thousands(l.Refused), cli.Percent(l.Refused, found.Requests), cli.Thousands(int64(l.KeysRefused)), cli.Thousands(l.Peak),
-			cli.Thousands(l.In1s), cli.Thousands(l.In1m), cli.Thousands(l.In1h)})
+	if found.Proposed == nil {
+		return text
 	}
-	return head + s.Table(t) + s.Wrap("\nEach limit just meets the target at its rate. A lower rate gives a key less in the long run, and more at once.\n"+
-		"peak: the most admitted within a second, of all keys. one key: the most that it may take in any such time.\n", 0)
+	return text + s.Wrap(fmt.Sprintf("\nproposed: %s\n%s\n\n", found.Proposed.Limit, found.Proposed.Why), 2) + s.Table(suggestionTable(found)) +
+		s.Wrap(fmt.Sprintf("\nworst: the client that is refused most often. peak: the most admitted within a %s, of all clients. one client: the most that it may take in any such time.\n", found.PeakIn), 0)
 }
 
-// suggestionPicture shows what a larger burst buys at each rate, and the target.
-func (o *options) suggestionPicture(found simulate.Suggestions) picture.Chart {
-	c := picture.Chart{Title: "token buckets for each key: " + o.target.Meaning(), X: "burst", LogX: true}
-	value := o.suggestionAxis(&c, found)
-	for _, curve := range found.Curves {
-		line := picture.Line{Name: curve.Rate}
+// meaning says the target in words, and how much it allows in this log.
+func meaning(found simulate.Suggestions) string {
+	switch found.Of {
+	case ofRequests:
+		return fmt.Sprintf("%s: %s of %s", found.Meaning, cli.Thousands(found.Bound), cli.Thousands(found.Requests))
+	case ofClients:
+		return fmt.Sprintf("%s: up to %s of %s may be refused something", found.Meaning, cli.Thousands(found.Bound), cli.Thousands(int64(found.Keys)))
+	}
+	return found.Meaning
+}
+
+// What a target bounds.
+const (
+	ofRequests = "refused"
+	ofClients  = "keys_refused"
+)
+
+// suggestionTable has a row for each limit. The share is that of what the target bounds.
+func suggestionTable(found simulate.Suggestions) screen.Table {
+	t := screen.Table{Columns: []screen.Column{{Title: "limit"}, {Title: "refused", Colour: screen.Refused}, {Title: "share", Rank: 6}, {Title: "clients", Colour: screen.Refused}, {Title: "of clients", Rank: 5},
+		{Title: "worst", Rank: 4}, {Title: "its refusals", Colour: screen.Refused, Rank: 4}, {Title: "peak", Rank: 7},
+		{Title: "one client in 1s", Rank: 2}, {Title: "in 1m", Rank: 3}, {Title: "in 1h", Rank: 1}}}
+	for _, l := range found.Limits {
+		worst, times := "", ""
+		if l.Worst != nil {
+			worst, times = cli.Shorten(cli.Printable(l.Worst.Key)), cli.Thousands(l.Worst.Refused)
+		}
+		t.Rows = append(t.Rows, []string{l.Limit, cli.Thousands(l.Refused), cli.Percent(l.Refused, found.Requests), cli.Thousands(int64(l.KeysRefused)), cli.Percent(int64(l.KeysRefused), int64(found.Keys)),
+			worst, times, cli.Thousands(l.Peak), cli.Thousands(l.In1s), cli.Thousands(l.In1m), cli.Thousands(l.In1h)})
+	}
+	return t
+}
+
+// suggestionPicture shows what a larger number buys in each form, and the target.
+func suggestionPicture(found simulate.Suggestions) picture.Chart {
+	c := picture.Chart{Title: found.Meaning, X: "N: burst or count", LogX: true}
+	value, bound := suggestionAxis(&c, found)
+	c.Marks = []picture.Mark{{Name: "target", At: bound, Across: true}}
+	for _, curve := range drawnCurves(found) {
+		line := picture.Line{Name: curve.Form}
 		for _, p := range curve.Points {
-			line.Points = append(line.Points, picture.Point{X: float64(p.Burst), Y: value(p)})
+			line.Points = append(line.Points, picture.Point{X: float64(p.Number), Y: value(p)})
 		}
 		c.Lines = append(c.Lines, line)
 	}
 	chosen := picture.Line{Name: "suggested", Dots: true}
 	for _, s := range found.Limits {
-		chosen.Points = append(chosen.Points, picture.Point{X: float64(s.Burst), Y: value(s.TradeOff)})
+		if slices.ContainsFunc(c.Lines, func(l picture.Line) bool { return l.Name == s.Form }) {
+			chosen.Points = append(chosen.Points, picture.Point{X: float64(s.Number), Y: value(s.TradeOff)})
+		}
 	}
 	if len(chosen.Points) > 0 {
 		c.Lines = append(c.Lines, chosen)
@@ -74,27 +108,39 @@ func (o *options) suggestionPicture(found simulate.Suggestions) picture.Chart {
 	return c
 }
 
-// suggestionAxis sets the quantity that the target bounds.
-func (o *options) suggestionAxis(c *picture.Chart, found simulate.Suggestions) func(simulate.TradeOff) float64 {
-	kind, value, _ := strings.Cut(strings.TrimSpace(o.suggest), " ")
-	number := func(text string) (n float64) {
-		_, _ = fmt.Sscanf(strings.TrimSpace(text), "%g", &n)
-		return n
+// drawnCurves leaves out token buckets between the one of the lowest rate, the one of the highest, and the proposed one.
+func drawnCurves(found simulate.Suggestions) (drawn []simulate.Curve) {
+	var buckets []simulate.Curve
+	for _, c := range found.Curves {
+		if strings.HasPrefix(c.Form, "token bucket") {
+			buckets = append(buckets, c)
+		} else {
+			drawn = append(drawn, c)
+		}
 	}
-	switch kind {
-	case "refuse":
-		c.Y, c.LogY = "refused requests, %", true
-		c.Marks = []picture.Mark{{Name: "target", At: number(value), Across: true}}
-		return func(t simulate.TradeOff) float64 { return share(t.Refused, found.Requests) }
-	case "spare":
-		c.Y, c.LogY = "refused keys, %", true
-		c.Marks = []picture.Mark{{Name: "the keys above the percentile", At: max(100-number(value), 1e-3), Across: true}}
-		return func(t simulate.TradeOff) float64 { return share(int64(t.KeysRefused), int64(found.Keys)) }
+	var kept []simulate.Curve
+	for i, c := range buckets {
+		proposed := found.Proposed != nil && c.Form == found.Proposed.Form
+		if i == 0 || i == len(buckets)-1 || proposed {
+			kept = append(kept, c)
+		}
 	}
-	c.Y = "most admitted within a second"
-	c.Marks = []picture.Mark{{Name: "target", At: float64(o.target.PerSecond()), Across: true}}
-	return func(t simulate.TradeOff) float64 { return float64(t.Peak) }
+	return append(kept, drawn...)
 }
 
-// share returns a percentage for a logarithmic axis: none is drawn as half of one.
-func share(part, whole int64) float64 { return 100 * max(float64(part), 0.5) / float64(whole) }
+// suggestionAxis sets the quantity that the target bounds. The axis of a share begins at zero, and is logarithmic from the
+// share of one on.
+func suggestionAxis(c *picture.Chart, found simulate.Suggestions) (value func(simulate.TradeOff) float64, bound float64) {
+	share := func(part, whole int64) float64 { return 100 * float64(part) / float64(whole) }
+	requests, clients := found.Requests, int64(found.Keys)
+	switch found.Of {
+	case ofRequests:
+		c.Y, c.UnitY = "refused requests, %", share(1, requests)
+		return func(t simulate.TradeOff) float64 { return share(t.Refused, requests) }, share(found.Bound, requests)
+	case ofClients:
+		c.Y, c.UnitY = "clients refused, %", share(1, clients)
+		return func(t simulate.TradeOff) float64 { return share(int64(t.KeysRefused), clients) }, share(found.Bound, clients)
+	}
+	c.Y = "most admitted within a " + found.PeakIn
+	return func(t simulate.TradeOff) float64 { return float64(t.Peak) }, float64(found.Bound)
+}

@@ -19,7 +19,6 @@ type Replay struct {
 	Costs       bool     // lines have costs, so that units are not requests
 	Result      simulate.Report
 	Suggestions *simulate.Suggestions // if they were searched for
-	Target      string                // of the search, in words
 	Names       bool                  // show keys instead of masks
 }
 

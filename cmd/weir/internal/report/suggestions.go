@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/simulate"
@@ -11,59 +10,64 @@ import (
 
 // proposal says what the limit of the headline was chosen by.
 func (p *replayPage) proposal() string {
-	if n := len(p.Suggestions.Limits); n > 1 {
-		return fmt.Sprintf("It is one of %d limits that meet the target: %s.", n, p.Target)
-	}
-	return fmt.Sprintf("It meets the target: %s.", p.Target)
+	return fmt.Sprintf("It meets the target: %s. %s", p.Suggestions.Meaning, p.Suggestions.Proposed.Why)
 }
 
 func (p *replayPage) headWithoutLimit() string {
 	if p.Suggestions == nil {
 		return "No limit was tried."
 	}
-	return fmt.Sprintf("No limit for each %s meets the target: %s.", p.who.one, p.Target)
+	return fmt.Sprintf("No limit for each %s meets the target: %s.", p.who.one, p.Suggestions.Meaning)
 }
 
-// suggestions shows what a larger burst buys at each rate, and the limits that meet the target.
+// suggestions shows what a larger number buys in each form, and the limits that meet the target.
 func (p *replayPage) suggestions() {
 	found := p.Suggestions
 	if found == nil || len(found.Curves) == 0 {
 		return
 	}
-	s := section{ID: "tradeoff", Question: "What would a larger burst buy?", Answer: []string{"The target is to " + p.Target + "."}}
+	s := section{ID: "tradeoff", Question: "What would a larger limit buy?", Answer: append([]string{"The target is to " + found.Meaning + "."}, found.Notes...)}
 	s.Parts = append(s.Parts, part{Figures: []figure{p.add(p.tradeOff(found))}})
 	if len(found.Limits) > 0 {
-		t := &table{What: "limits", Columns: []column{{"limit", "key"}, {"requests refused", "n"}, {"share", "n"}, {p.who.many + " refused", "n"},
-			{"peak a second", "n"}, {"one " + p.who.one + " in 1s", "n"}, {"in 1m", "n"}, {"in 1h", "n"}}}
-		for _, l := range found.Limits {
-			t.Rows = append(t.Rows, []string{l.Limit, cli.Thousands(l.Refused), cli.Percent(l.Refused, found.Requests), cli.Thousands(int64(l.KeysRefused)),
-				cli.Thousands(l.Peak), cli.Thousands(l.In1s), cli.Thousands(l.In1m), cli.Thousands(l.In1h)})
-		}
-		s.Parts = append(s.Parts, part{Heading: "Limits that meet the target", Table: t,
-			Text: fmt.Sprintf("Each just meets it at its rate. A lower rate gives a %s less in the long run, and more at once. The peak is the most admitted within a second, of all %s.", p.who.one, p.who.many)})
+		s.Parts = append(s.Parts, part{Heading: "Limits that meet the target", Table: p.suggested(found),
+			Text: fmt.Sprintf("Each has the tightest number of its form. The peak is the most admitted within a %s, of all %s. The last columns are the most that one %s may take within any such time.", found.PeakIn, p.who.many, p.who.one)})
 	}
 	p.Sections = append(p.Sections, s)
 }
 
-// tradeOff draws a curve for each rate over the burst.
+func (p *replayPage) suggested(found *simulate.Suggestions) *table {
+	t := &table{What: "limits", Columns: []column{{"limit", "key"}, {"requests refused", "n"}, {"share", "n"}, {p.who.many + " refused", "n"}, {"share", "n"},
+		{"worst " + p.who.one, "key"}, {"its refusals", "n"}, {"peak a " + found.PeakIn, "n"}, {"one " + p.who.one + " in 1s", "n"}, {"in 1m", "n"}, {"in 1h", "n"}}}
+	for _, l := range found.Limits {
+		worst, refusals := "", "0"
+		if l.Worst != nil {
+			worst, refusals = p.names.of(l.Worst.Key), cli.Thousands(l.Worst.Refused)
+		}
+		t.Rows = append(t.Rows, []string{l.Limit, cli.Thousands(l.Refused), cli.Percent(l.Refused, found.Requests), cli.Thousands(int64(l.KeysRefused)), cli.Percent(int64(l.KeysRefused), int64(found.Keys)),
+			worst, refusals, cli.Thousands(l.Peak), cli.Thousands(l.In1s), cli.Thousands(l.In1m), cli.Thousands(l.In1h)})
+	}
+	return t
+}
+
+// tradeOff draws a curve for each form over its number.
 func (p *replayPage) tradeOff(found *simulate.Suggestions) chart {
 	what, value := p.bounded(found)
-	c := chart{Title: fmt.Sprintf("%s by burst, for several rates", capital(what)), XName: "burst", LogX: true, ZeroY: true, Height: 340}
-	var bursts []int64
+	c := chart{Title: capital(what) + " by burst or count N", XName: "N", LogX: true, ZeroY: true, Height: 340}
+	var numbers []int64
 	for _, curve := range found.Curves {
 		for _, point := range curve.Points {
-			bursts = append(bursts, point.Burst)
+			numbers = append(numbers, point.Number)
 		}
 	}
-	slices.Sort(bursts)
-	c.X = slices.Compact(bursts)
-	at := func(burst int64) int { i, _ := slices.BinarySearch(c.X, burst); return i }
+	slices.Sort(numbers)
+	c.X = slices.Compact(numbers)
+	at := func(number int64) int { i, _ := slices.BinarySearch(c.X, number); return i }
 	none := 0
 	for i, curve := range found.Curves {
-		line := series{Name: curve.Rate, Colour: fmt.Sprint("curve-", i%10), Values: make([]*int64, len(c.X))}
+		line := series{Name: curve.Form, Colour: fmt.Sprint("curve-", i%10), Values: make([]*int64, len(c.X))}
 		for _, point := range curve.Points {
 			v := value(point)
-			line.Values[at(point.Burst)] = &v
+			line.Values[at(point.Number)] = &v
 			if point.Refused == 0 {
 				none++
 			}
@@ -73,27 +77,27 @@ func (p *replayPage) tradeOff(found *simulate.Suggestions) chart {
 	suggested := series{Name: "meets the target", Colour: "refused", Dots: true, Values: make([]*int64, len(c.X))}
 	for _, l := range found.Limits {
 		v := value(l.TradeOff)
-		suggested.Values[at(l.Burst)] = &v
+		suggested.Values[at(l.Number)] = &v
 	}
 	c.Series = append(c.Series, suggested)
-	c.Answer = "A larger burst refuses less, down to nothing at the axis."
+	c.Answer = "A larger number refuses less, down to nothing at the axis."
 	if none == 0 {
-		c.Answer = "A larger burst refuses less."
+		c.Answer = "A larger number refuses less."
 	}
 	if len(found.Limits) > 0 {
-		first := found.Limits[0]
-		c.Answer += fmt.Sprintf(" %s refuses %s.", capital(first.Limit), cli.Plural(first.Refused, "request"))
+		at := slices.IndexFunc(found.Limits, func(l simulate.Suggestion) bool { return l.Limit == found.Proposed.Limit })
+		c.Answer += fmt.Sprintf(" %s refuses %s.", capital(found.Proposed.Limit), cli.Plural(found.Limits[at].Refused, "request"))
 	}
 	return c
 }
 
 // bounded returns the quantity that the target bounds.
 func (p *replayPage) bounded(found *simulate.Suggestions) (what string, value func(simulate.TradeOff) int64) {
-	switch {
-	case strings.HasPrefix(found.Target, "spare"), strings.Contains(found.Target, "clients"):
+	switch found.Of {
+	case "keys_refused":
 		return "refused " + p.who.many, func(t simulate.TradeOff) int64 { return int64(t.KeysRefused) }
-	case strings.HasPrefix(found.Target, "refuse"):
+	case "refused":
 		return "refused requests", func(t simulate.TradeOff) int64 { return t.Refused }
 	}
-	return "most admitted within a second", func(t simulate.TradeOff) int64 { return t.Peak }
+	return "most admitted within a " + found.PeakIn, func(t simulate.TradeOff) int64 { return t.Peak }
 }

@@ -1,0 +1,175 @@
+package simulate
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/weirflow/weir/internal/randtest"
+)
+
+// A suggestion is the tightest limit of its form: of all numbers, tried one by one by replays, it is the smallest that
+// meets the target. Its figures, and those of the next number, are what the replays find.
+func TestASuggestionIsTheTightestOfItsForm(t *testing.T) {
+	tried, refusing := 0, 0
+	for seed := range randtest.Seeds(t, 60, 12) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		traffic := smallLog(t, random, 1)
+		for _, text := range []string{
+			fmt.Sprintf("refuse %.1f%%", 0.1+30*random.Float64()), fmt.Sprintf("refuse %d%% of requests", 1+random.IntN(100)),
+			fmt.Sprintf("refuse %d%% of clients", 1+random.IntN(100)), fmt.Sprintf("spare %d%%", 1+random.IntN(100)),
+		} {
+			target := mustTarget(t, text)
+			found, err := traffic.Suggest(target, nil)
+			if err != nil || len(found.Limits) == 0 {
+				t.Fatalf("%s: %d suggestions, %v", text, len(found.Limits), err)
+			}
+			for _, s := range found.Limits {
+				tried++
+				refusing += min(1, s.KeysRefused)
+				if want := smallestOf(t, traffic, target, s.Form); want.TradeOff != s.TradeOff {
+					t.Fatalf("%s: %s does %+v, and the smallest that replays find does %+v", text, s.Limit, s.TradeOff, want)
+				}
+				if s.Next != nil && replayNumber(t, traffic, s.Form, s.Number-1).TradeOff != *s.Next || (s.Next == nil) != (s.Number == 1) {
+					t.Fatalf("%s: %s says that the next number does %+v", text, s.Limit, s.Next)
+				}
+			}
+		}
+	}
+	if tried < 500 && !testing.Short() || refusing < tried/4 {
+		t.Errorf("%d suggestions, %d of which refuse something, show too little", tried, refusing)
+	}
+}
+
+// Clients that are never refused do not depend on costs, so there the smallest number is exact too. Of requests, the
+// next smaller number misses the target.
+func TestCostsKeepASuggestionTight(t *testing.T) {
+	for seed := range randtest.Seeds(t, 40, 8) {
+		random := rand.New(rand.NewPCG(seed, 8))
+		traffic := smallLog(t, random, 6)
+		for _, text := range []string{fmt.Sprintf("refuse %d%% of clients", 1+random.IntN(100)), fmt.Sprintf("spare %d%%", 1+random.IntN(100)), fmt.Sprintf("refuse %d%%", 1+random.IntN(40))} {
+			target := mustTarget(t, text)
+			found, err := traffic.Suggest(target, nil)
+			if err != nil || len(found.Limits) == 0 {
+				t.Fatalf("%s: %d suggestions, %v", text, len(found.Limits), err)
+			}
+			for _, s := range found.Limits {
+				got := replayNumber(t, traffic, s.Form, s.Number)
+				if got.TradeOff != s.TradeOff || !got.meets(traffic, target) {
+					t.Fatalf("%s: %s says %+v, and a replay finds %+v", text, s.Limit, s.TradeOff, got)
+				}
+				if target.kind != refuseRequests {
+					if smallest := smallestOf(t, traffic, target, s.Form); smallest.Number != s.Number {
+						t.Fatalf("%s: %s, and the smallest that replays find is %d", text, s.Limit, smallest.Number)
+					}
+				}
+				if s.Next != nil && replayNumber(t, traffic, s.Form, s.Number-1).meets(traffic, target) {
+					t.Fatalf("%s: %s, and the next smaller meets the target too: %+v", text, s.Limit, *s.Next)
+				}
+			}
+		}
+	}
+}
+
+// Under a target in all, the next larger number misses the target.
+func TestALimitForAllIsAsLooseAsItMayBe(t *testing.T) {
+	tried := 0
+	for seed := range randtest.Seeds(t, 40, 8) {
+		random := rand.New(rand.NewPCG(seed, 9))
+		traffic := smallLog(t, random, 3)
+		text := fmt.Sprintf("at most %d/%s in all", 1+random.IntN(15), []string{"s", "m", "h", "10s", "1d"}[random.IntN(5)])
+		found, err := traffic.Suggest(mustTarget(t, text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range found.Limits {
+			tried++
+			if s.Peak > found.Bound || s.Next != nil && s.Next.Peak <= found.Bound || s.Next == nil && s.Refused > 0 {
+				t.Fatalf("%s: %s has a peak of %d, and the next number %+v", text, s.Limit, s.Peak, s.Next)
+			}
+			if got := replayNumber(t, traffic, s.Form, s.Number); got.Refused != s.Refused || got.KeysRefused != s.KeysRefused {
+				t.Fatalf("%s: %s says %+v, and a replay finds %+v", text, s.Limit, s.TradeOff, got)
+			}
+		}
+	}
+	if tried < 40 {
+		t.Errorf("%d suggestions show too little", tried)
+	}
+}
+
+// smallLog has a few keys of different size over some days or some minutes.
+func smallLog(t *testing.T, random *rand.Rand, dearest int) *Traffic {
+	t.Helper()
+	span := []int{90, 3 * 3600, 3 * 24 * 3600}[random.IntN(3)]
+	var log bytes.Buffer
+	for key := range 1 + random.IntN(9) {
+		start, within := random.IntN(span), 1+random.IntN(span)
+		for range 1 + random.IntN(20)/(1+key) {
+			fmt.Fprintf(&log, `{"ts":%d,"key":"%d","cost":%d}`+"\n", 1_500_000_000+start+random.IntN(within), key, 1+random.IntN(dearest))
+		}
+	}
+	traffic := NewTraffic(mustKey(t, "key"))
+	traffic.CostFrom("cost")
+	if err := traffic.ReadLog("log", &log); err != nil {
+		t.Fatal(err)
+	}
+	return traffic
+}
+
+// replayedLimit is what the usual replay finds.
+type replayedLimit struct {
+	TradeOff
+	refused map[string]int64 // by key
+}
+
+// replayNumber replays the limit of a form with a number. The peak is counted by second.
+func replayNumber(t *testing.T, traffic *Traffic, form string, number int64) replayedLimit {
+	t.Helper()
+	refused, keys, peak, of := replayed(t, traffic, strings.Replace(form, "N", fmt.Sprint(number), 1))
+	return replayedLimit{TradeOff{Number: number, Refused: refused, KeysRefused: keys, Peak: peak}, of}
+}
+
+// smallestOf tries all numbers of a form.
+func smallestOf(t *testing.T, traffic *Traffic, target Target, form string) replayedLimit {
+	t.Helper()
+	for number := int64(1); number <= int64(1e6); number++ {
+		if got := replayNumber(t, traffic, form, number); got.meets(traffic, target) {
+			return got
+		}
+	}
+	t.Fatalf("%s: no number meets %q", form, target)
+	return replayedLimit{}
+}
+
+// meets decides by the words of the target, with floating numbers that are far from whole ones.
+func (l replayedLimit) meets(traffic *Traffic, target Target) bool {
+	share, _ := target.share.Float64()
+	keys := float64(len(traffic.keys))
+	switch target.kind {
+	case refuseRequests:
+		return float64(l.Refused) <= share*float64(len(traffic.events))+1e-9
+	case refuseClients:
+		return float64(l.KeysRefused) <= share*keys+1e-9
+	}
+	for id, key := range traffic.keys {
+		below := 0
+		for other := range traffic.keys {
+			if unitsOf(traffic, other) < unitsOf(traffic, id) {
+				below++
+			}
+		}
+		if float64(below) < share*keys-1e-9 && l.refused[key] > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func unitsOf(traffic *Traffic, key int) (units int64) {
+	for _, e := range traffic.of(key) {
+		units += int64(e.cost)
+	}
+	return units
+}
