@@ -88,17 +88,21 @@ func (o *observer) around(ctx context.Context, call weir.Call, next weir.Next) (
 	case call.Op == weir.OpReset || call.Op == weir.OpReturn || errors.Is(err, weir.ErrRequest) || keepsWaiting(&call, a.Decision, err):
 	case call.Op == weir.OpEach && call.Each != nil:
 		took := time.Since(began)
-		for i, c := range call.Each.Calls {
-			r := call.Each.Results[i]
-			if r.Err == nil {
-				r.Err = err
+		for i := range call.Each.Calls {
+			c, r := &call.Each.Calls[i], &call.Each.Results[i]
+			failed := r.Err
+			if failed == nil {
+				failed = err
 			}
-			if c.Op != weir.OpReturn && !errors.Is(r.Err, weir.ErrRequest) && !keepsWaiting(&c, r.Decision, r.Err) {
-				o.observe(ctx, observed(Observation{Op: c.Op, Decision: r.Decision, Err: r.Err, Began: began, Took: took}, c.Requests, 1))
+			if c.Op != weir.OpReturn && (failed == nil || !errors.Is(failed, weir.ErrRequest)) && !keepsWaiting(c, r.Decision, failed) {
+				seen := Observation{Op: c.Op, Decision: r.Decision, Err: failed, Began: began, Took: took}
+				seen.complete(c.Requests, 1)
+				o.observe(ctx, &seen)
 			}
 		}
 	default:
-		o.observe(ctx, Observed(call, a, err, began))
+		seen := Observed(call, a, err, began)
+		o.observe(ctx, &seen)
 	}
 	return a, err
 }
@@ -111,35 +115,36 @@ func keepsWaiting(c *weir.Call, d weir.Decision, err error) bool {
 // Observed returns the observation of a call that began at an instant. It is for fronts, which observe a request once although
 // it may wait and so make several calls.
 func Observed(call weir.Call, a weir.Answer, err error, began time.Time) Observation {
-	return observed(Observation{Op: call.Op, Decision: a.Decision, Err: err, Began: began, Took: time.Since(began)}, call.Requests, max(a.Times, 1))
-}
-
-// observed completes an observation of requests that were taken the given number of times.
-func observed(seen Observation, requests []weir.Request, times int64) Observation {
-	if seen.Calls = 1; len(requests) == 0 || requests[0].Rule == nil {
-		return seen
-	}
-	q := bindingOf(requests, &seen.Decision)
-	seen.Rule, seen.Key, seen.Cost, seen.Requests = q.Rule.Name(), q.Key, max(q.Cost, 0)*times, requests // what was taken several times fits a limit
-	d := &seen.Decision
-	takes := seen.Op != weir.OpPeek
-	switch {
-	case seen.Err != nil:
-	case !d.Allowed:
-		if limits := *enginekit.Keep(q.Rule, textsOf); int(d.RefusedBy) < len(limits) { // an engine of another author may err
-			seen.Limit = limits[d.RefusedBy]
-		}
-		seen.Threshold = 100
-	case takes && reached(d.Limit-d.Remaining, d.Limit, 100):
-		seen.Threshold = 100
-	case takes && reached(d.Limit-d.Remaining, d.Limit, 80) && !reached(d.Limit-d.Remaining-seen.Cost, d.Limit, 80):
-		seen.Threshold = 80
-	}
+	seen := Observation{Op: call.Op, Decision: a.Decision, Err: err, Began: began, Took: time.Since(began)}
+	seen.complete(call.Requests, max(a.Times, 1))
 	return seen
 }
 
+// complete completes an observation of requests that were taken the given number of times.
+func (o *Observation) complete(requests []weir.Request, times int64) {
+	if o.Calls = 1; len(requests) == 0 || requests[0].Rule == nil {
+		return
+	}
+	d := &o.Decision
+	q := bindingOf(requests, d)
+	o.Rule, o.Key, o.Cost, o.Requests = q.Rule.Name(), q.Key, max(q.Cost, 0)*times, requests // what was taken several times fits a limit
+	takes := o.Op != weir.OpPeek
+	switch {
+	case o.Err != nil:
+	case !d.Allowed:
+		if limits := *enginekit.Keep(q.Rule, textsOf); int(d.RefusedBy) < len(limits) { // an engine of another author may err
+			o.Limit = limits[d.RefusedBy]
+		}
+		o.Threshold = 100
+	case takes && reached(d.Limit-d.Remaining, d.Limit, 100):
+		o.Threshold = 100
+	case takes && reached(d.Limit-d.Remaining, d.Limit, 80) && !reached(d.Limit-d.Remaining-o.Cost, d.Limit, 80):
+		o.Threshold = 80
+	}
+}
+
 // observe reports an observation, or one of n that are nothing special.
-func (o *observer) observe(ctx context.Context, seen Observation) {
+func (o *observer) observe(ctx context.Context, seen *Observation) {
 	if seen.Rule == "" {
 		return
 	}
@@ -149,7 +154,7 @@ func (o *observer) observe(ctx context.Context, seen Observation) {
 		}
 	}
 	defer func() { _ = recover() }()
-	o.options.Decided(ctx, seen)
+	o.options.Decided(ctx, *seen)
 }
 
 // textsOf returns the texts of the limits of a rule.
