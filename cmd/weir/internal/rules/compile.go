@@ -31,8 +31,14 @@ type loader struct {
 	given    map[string]node // the fields that only one file may have
 	declared []string        // the names of further attributes
 	slots    map[string]int  // of attributes that rules mention
-	items    []node          // the rules
+	items    []item          // the rules
 	sound    []*draft        // the rules without a problem
+}
+
+// item is a rule of a file: a value, or the piece of a document that holds it.
+type item struct {
+	node
+	piece piece
 }
 
 // draft is a rule while it is read.
@@ -46,20 +52,26 @@ type draft struct {
 }
 
 // Parse reads the content of files. The error is Problems.
-func Parse(o Options, files ...File) (*Config, error) {
+func Parse(o Options, files ...File) (*Config, error) { return parseFiles(o, largeFile, files) }
+
+// parseFiles parses files in pieces from a size on.
+func parseFiles(o Options, large int, files []File) (*Config, error) {
 	var problems Problems
 	l := &loader{Options: o, config: &Config{Listen: map[string]string{}, Engine: map[string]string{}, names: map[string]*Rule{}}, problems: &problems, given: map[string]node{}, slots: map[string]int{}}
 	left := maxTokens
 	for _, f := range files {
-		if root, ok := open(f, &left, &problems); ok && !root.isEnvoyproxy() {
+		opens := open
+		if len(f.Content) >= large {
+			opens = openInPieces
+		}
+		if root, ok := opens(f, &left, &problems); ok && !root.isEnvoyproxy() {
 			fileFields.read(root, "a rules file", l)
 		}
 	}
-	for _, item := range l.items {
-		l.readRule(item)
+	if l.readRules() {
+		l.checkBudgets()
+		l.checkAlone()
 	}
-	l.checkBudgets()
-	l.checkAlone()
 	if len(problems) > 0 {
 		l.inOrder(files)
 		return nil, problems
@@ -197,11 +209,35 @@ func (l *loader) addRules(n node) {
 		return
 	}
 	items := n.list(maxRules)
-	if len(l.items)+len(items) > maxRules {
-		n.fail("brings the rules to %d, want at most %d", len(l.items)+len(items), maxRules)
+	if all := len(l.items) + len(items) + len(n.doc.rest); all > maxRules {
+		n.fail("brings the rules to %d, want at most %d", all, maxRules)
 		return
 	}
-	l.items = append(l.items, items...)
+	for _, n := range items {
+		l.items = append(l.items, item{node: n})
+	}
+	for _, p := range n.doc.rest {
+		l.items = append(l.items, item{node: node{doc: n.doc}, piece: p})
+	}
+}
+
+// readRules reads the rules of all files. It returns false if one is no YAML, whose problem hides those of rules.
+func (l *loader) readRules() bool {
+	before := len(*l.problems)
+	for i := range l.items {
+		n := l.items[i].node
+		if l.items[i].node = (node{}); n.Node == nil {
+			at := len(*l.problems)
+			parsed, ok := n.doc.parse(l.items[i].piece)
+			if !ok {
+				*l.problems = append((*l.problems)[:before], (*l.problems)[at:]...)
+				return false
+			}
+			n = parsed
+		}
+		l.readRule(n)
+	}
+	return true
 }
 
 // readRule reads one rule. All its problems are noted.
@@ -228,12 +264,15 @@ func (l *loader) readRule(n node) {
 	} else if d.Name != "" {
 		l.config.names[d.Name] = d.Rule
 	}
-	d.node = n
+	d.node = n.place()
 	d.File, d.Line = n.doc.name, n.token().Position.Line
 	if len(*l.problems) == before {
 		d.checkKind()
 	}
 	d.makeLimits()
+	if match, given := d.given["match"]; given {
+		d.given["match"] = match.place()
+	}
 	if l.config.Rules = append(l.config.Rules, d.Rule); len(*l.problems) == before {
 		l.sound = append(l.sound, d)
 	}
@@ -387,7 +426,9 @@ func (d *draft) conditions(n node) (all []condition) {
 			continue
 		}
 		c := condition{slot: slot}
-		for _, v := range m.list(maxPatterns) {
+		patterns := m.list(maxPatterns)
+		c.patterns = make([]pattern, 0, len(patterns))
+		for _, v := range patterns {
 			text, ok := v.text("a pattern")
 			if !ok {
 				continue

@@ -31,6 +31,7 @@ type document struct {
 	name     string
 	lines    []string
 	problems *Problems
+	rest     []piece // the rules behind the first, if each is parsed when it is read
 }
 
 // node is a value in a file, with the rule and field that it belongs to.
@@ -45,26 +46,47 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // open parses a file of at most *left tokens, and subtracts them from left. It returns false and notes a problem if the file is no YAML.
 func open(f File, left *int, problems *Problems) (root node, ok bool) {
-	if *left < 0 { // an earlier file was too much
+	d, content, ok := begun(f, *left, problems)
+	if !ok {
 		return node{}, false
-	}
-	d := &document{name: f.Name, problems: problems}
-	if !utf8.Valid(f.Content) {
-		return node{}, d.fail("is not text in UTF-8")
-	}
-	content := lineEnds.Replace(strings.TrimPrefix(string(f.Content), "\ufeff"))
-	d.lines = strings.Split(content, "\n")
-	if at := slices.IndexFunc(d.lines, func(line string) bool { return len(line) > maxLine }); at >= 0 {
-		return node{}, d.fail(fmt.Sprintf("has %d bytes in line %d, want at most %d", len(d.lines[at]), at+1, maxLine))
 	}
 	tokens := tokenize(content, *left)
 	if *left -= len(tokens); *left < 0 {
-		return node{}, d.fail(fmt.Sprintf("brings the words and signs of all files to more than %d", maxTokens))
+		return node{}, d.tooMany()
 	}
-	if bad, why := tooMuch(tokens); bad != nil {
-		d.failAt(bad, "", why, "")
-		return node{}, false
+	var s nesting
+	for _, t := range tokens {
+		if why := s.add(t); why != "" {
+			d.failAt(t, "", why, "")
+			return node{}, false
+		}
 	}
+	return d.root(tokens)
+}
+
+// begun returns a file that is to be parsed, and its text. It returns false and notes a problem for one that cannot be.
+func begun(f File, left int, problems *Problems) (d *document, content string, ok bool) {
+	if left < 0 { // an earlier file was too much
+		return nil, "", false
+	}
+	d = &document{name: f.Name, problems: problems}
+	if !utf8.Valid(f.Content) {
+		return nil, "", d.fail("is not text in UTF-8")
+	}
+	content = lineEnds.Replace(strings.TrimPrefix(string(f.Content), "\ufeff"))
+	d.lines = strings.Split(content, "\n")
+	if at := slices.IndexFunc(d.lines, func(line string) bool { return len(line) > maxLine }); at >= 0 {
+		return nil, "", d.fail(fmt.Sprintf("has %d bytes in line %d, want at most %d", len(d.lines[at]), at+1, maxLine))
+	}
+	return d, content, true
+}
+
+func (d *document) tooMany() bool {
+	return d.fail(fmt.Sprintf("brings the words and signs of all files to more than %d", maxTokens))
+}
+
+// root parses tokens, and returns the only value.
+func (d *document) root(tokens token.Tokens) (root node, ok bool) {
 	parsed, err := parse(tokens)
 	if err != nil {
 		return node{}, d.syntax(err)
@@ -108,36 +130,38 @@ func tokenize(text string, most int) (tokens token.Tokens) {
 	return tokens
 }
 
-// tooMuch returns the token at which a structure becomes too deep or too wide, and which of these, or nil.
-func tooMuch(tokens token.Tokens) (at *token.Token, why string) {
-	flow, line, dashes := 0, 0, 0
-	var open []block
-	for _, t := range tokens {
-		if t.Position.Line != line {
-			line, dashes = t.Position.Line, 0
-			if flow == 0 && t.Position.Column > maxIndent {
-				return t, tooDeep
-			}
-			if flow == 0 && t.Type != token.CommentType {
-				open = begin(open, t)
-			}
+// nesting follows the structure of tokens.
+type nesting struct {
+	flow, line, dashes int
+	open               []block
+}
+
+// add returns why a structure becomes too deep or too wide at the next token, or "".
+func (s *nesting) add(t *token.Token) (why string) {
+	if t.Position.Line != s.line {
+		s.line, s.dashes = t.Position.Line, 0
+		if s.flow == 0 && t.Position.Column > maxIndent {
+			return tooDeep
 		}
-		switch t.Type {
-		case token.MappingStartType, token.SequenceStartType:
-			flow++
-		case token.MappingEndType, token.SequenceEndType:
-			flow--
-		case token.SequenceEntryType, token.MappingKeyType:
-			dashes++
-		}
-		if flow > maxFlow || dashes > maxDashes {
-			return t, tooDeep
-		}
-		if n := len(open); n > 0 && open[n-1].fields > maxFields {
-			return t, fmt.Sprintf("is field %d of a block, want at most %d", maxFields+1, maxFields)
+		if s.flow == 0 && t.Type != token.CommentType {
+			s.open = begin(s.open, t)
 		}
 	}
-	return nil, ""
+	switch t.Type {
+	case token.MappingStartType, token.SequenceStartType:
+		s.flow++
+	case token.MappingEndType, token.SequenceEndType:
+		s.flow--
+	case token.SequenceEntryType, token.MappingKeyType:
+		s.dashes++
+	}
+	if s.flow > maxFlow || s.dashes > maxDashes {
+		return tooDeep
+	}
+	if n := len(s.open); n > 0 && s.open[n-1].fields > maxFields {
+		return fmt.Sprintf("is field %d of a block, want at most %d", maxFields+1, maxFields)
+	}
+	return ""
 }
 
 const tooDeep = "is nested too deeply"
@@ -228,6 +252,11 @@ func (n node) token() *token.Token {
 		return v.Key.GetToken()
 	}
 	return n.GetToken()
+}
+
+// place returns a value that begins where n does, and keeps nothing else of it.
+func (n node) place() node {
+	return node{&ast.StringNode{BaseNode: &ast.BaseNode{}, Token: n.token()}, n.doc, n.where}
 }
 
 // unlike notes that the value is not what is expected.
