@@ -73,19 +73,22 @@ func (t Target) bounds() string {
 }
 
 // notes say what the figures do not.
-func (s *search) notes(suggested int, leftOut []string) (notes []string) {
+func (s *search) notes(found Suggestions, leftOut []string) (notes []string) {
 	keys := int64(len(s.totals))
 	switch {
 	case s.requests == 0:
 		return []string{"The log has no requests."}
-	case s.target.kind == admitInAll && suggested == 0:
-		notes = append(notes, "No limit for each client meets the target: too many clients ask at once. Protect the capacity with one limit for all.")
+	case s.target.kind == admitInAll && len(found.Limits) == 0:
+		notes = append(notes, "No limit for each client meets the target: too many clients ask at once.")
 	case s.target.kind == refuseRequests && s.bound == 0:
 		notes = append(notes, s.tooFew(s.requests, "request"))
 	case s.target.kind == refuseClients && s.bound == 0:
 		notes = append(notes, s.tooFew(keys, "client"))
 	case s.target.kind == spareClients && s.bound == 0:
 		notes = append(notes, fmt.Sprintf("%s of %s clients, rounded up, are all of them: these limits refuse nothing.", s.target.percent, grouped(keys)))
+	}
+	if t := found.Together; t != nil {
+		notes = append(notes, fmt.Sprintf("One limit for all clients together, %s, meets the target and would refuse %s of %s requests.", t.Limit, grouped(t.Refused), grouped(s.requests)))
 	}
 	if s.target.kind == refuseRequests && s.varied && s.bound > 0 {
 		notes = append(notes, "Requests differ in cost, so a number below the next smaller one may meet the target again: one large request that is refused leaves room for many small ones.")

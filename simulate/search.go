@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/weirflow/weir"
 )
 
 // search looks for limits on the events of a log.
@@ -179,6 +181,29 @@ func (w *work) largest(holds func(int64) (bool, error)) (number int64, ok bool, 
 		return held
 	})
 	return w.highest - int64(n), int64(n) < w.highest, err
+}
+
+// together decides in order of time with one window of the clock for all keys, if the target bounds what they get
+// together. Of one instant, the cheapest requests come first.
+func (s *search) together() (*Together, error) {
+	if s.target.kind != admitInAll {
+		return nil, nil
+	}
+	limit := weir.FixedWindow{Rate: s.target.rate}
+	try, err := newTrial(s.traffic, limit)
+	if err != nil {
+		return nil, err
+	}
+	events := slices.Clone(s.traffic.events)
+	slices.SortFunc(events, func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.cost, b.cost)) })
+	found := &Together{Limit: limit.String()}
+	for _, e := range events {
+		try.now = e.at
+		if !try.limiter.Take(int64(e.cost)).Allowed {
+			found.Refused++
+		}
+	}
+	return found, nil
 }
 
 // curves measures the forms of the suggestions, or all forms without suggestions.

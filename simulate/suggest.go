@@ -25,6 +25,7 @@ type Suggestions struct {
 	// Notes say what the figures do not: that the target allows no refusal, and which limits were not tried.
 	Notes    []string     `json:"notes,omitempty"`
 	Proposed *Proposal    `json:"proposed,omitempty"` // nil without suggestions
+	Together *Together    `json:"together,omitempty"` // under a target in all
 	Limits   []Suggestion `json:"suggestions"`
 	Curves   []Curve      `json:"curves"` // of the forms that are suggested, or of all if none is
 }
@@ -41,6 +42,12 @@ type Suggestion struct {
 	In1s int64     `json:"most_in_1s"` // the most that one key may take
 	In1m int64     `json:"most_in_1m"`
 	In1h int64     `json:"most_in_1h"`
+}
+
+// Together is what one limit for all keys together would have done. It keeps a target in all with the fewest refusals.
+type Together struct {
+	Limit   string `json:"limit"`
+	Refused int64  `json:"refused"` // requests
 }
 
 // TradeOff is what a limit of some form with this number would have done.
@@ -92,7 +99,10 @@ func (s *search) suggest(tell func(done, of int64)) (Suggestions, error) {
 		return result, err
 	}
 	result.Limits = append(frontier(found), counts...)
-	result.Notes, result.Proposed = s.notes(len(result.Limits), leftOut), s.propose(result.Limits)
+	if result.Together, err = s.together(); err != nil {
+		return result, err
+	}
+	result.Notes, result.Proposed = s.notes(result, leftOut), s.propose(result.Limits)
 	result.Curves, err = s.curves(append(works, others...), result.Limits)
 	return result, err
 }

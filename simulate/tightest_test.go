@@ -2,10 +2,13 @@ package simulate
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir/internal/randtest"
 )
@@ -84,6 +87,9 @@ func TestALimitForAllIsAsLooseAsItMayBe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if refused := excess(traffic, found); found.Together.Refused != refused {
+			t.Fatalf("%s: %+v, want %d refused", text, found.Together, refused)
+		}
 		for _, s := range found.Limits {
 			tried++
 			if s.Peak > found.Bound || s.Next != nil && s.Next.Peak <= found.Bound || s.Next == nil && s.Refused > 0 {
@@ -96,6 +102,40 @@ func TestALimitForAllIsAsLooseAsItMayBe(t *testing.T) {
 	}
 	if tried < 40 {
 		t.Errorf("%d suggestions show too little", tried)
+	}
+}
+
+// excess counts the requests that find their window of the clock full, the cheapest of an instant first.
+func excess(traffic *Traffic, found Suggestions) (refused int64) {
+	period := int64(map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour, "10s": 10 * time.Second, "d": 24 * time.Hour}[found.PeakIn])
+	events := slices.Clone(traffic.events)
+	slices.SortFunc(events, func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.cost, b.cost)) })
+	used := map[int64]int64{}
+	for _, e := range events {
+		if window := e.at / period; used[window]+int64(e.cost) <= found.Bound {
+			used[window] += int64(e.cost)
+		} else {
+			refused++
+		}
+	}
+	return refused
+}
+
+// A share is what is written, to the last digit: as floating numbers, 29% of 100 are less than 29, and 7% more than 7.
+func TestSharesAreExact(t *testing.T) {
+	for _, test := range []struct {
+		text    string
+		n, want int64
+	}{{"refuse 29%", 100, 29}, {"refuse 7%", 100, 7}, {"refuse 0.1%", 999, 0}, {"refuse 0.1%", 1000, 1}, {"refuse 57.3%", 1000, 573}, {"refuse 100%", 3, 3}} {
+		target := mustTarget(t, test.text)
+		if got := target.part(test.n); got != test.want {
+			t.Errorf("%s of %d is %d, want %d", test.text, test.n, got, test.want)
+		}
+	}
+	for text, want := range map[string]int64{"spare 7%": 7, "spare 29%": 29, "spare 99.9%": 100, "spare 0.001%": 1} {
+		if got := mustTarget(t, text).spared(100); got != want {
+			t.Errorf("%s of 100 spares %d, want %d", text, got, want)
+		}
 	}
 }
 

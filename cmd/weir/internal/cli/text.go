@@ -39,12 +39,19 @@ func Duration(d time.Duration) string {
 // Shorten truncates a key to the width of its column.
 func Shorten(key string) string { return screen.Shorten(key, 60) }
 
-// Percent formats a share, or nothing of nothing.
+// Percent formats a share, or nothing of nothing. Only none is 0.00%, and only all is 100.00%.
 func Percent(part, whole int64) string {
 	if whole == 0 {
 		return ""
 	}
-	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 2, 64) + "%"
+	switch text := strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 2, 64) + "%"; {
+	case text == "0.00%" && part > 0:
+		return "<0.01%"
+	case text == "100.00%" && part < whole:
+		return ">99.99%"
+	default:
+		return text
+	}
 }
 
 // Thousands formats a count of at least 0 with commas: 1,234,567.

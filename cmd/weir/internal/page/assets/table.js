@@ -28,7 +28,7 @@ weir.table = table => {
 
   const value = (row, i) => {
     const text = row.cells[i]?.textContent ?? ''
-    return heads[i].classList.contains('n') ? parseFloat(text.replace(/[,%×]/g, '')) || 0 : text
+    return heads[i].classList.contains('n') ? parseFloat(text.replace(/[,%×<>]/g, '')) || 0 : text
   }
 
   function sort(i) {
