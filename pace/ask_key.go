@@ -60,7 +60,7 @@ func (a *asking) newKey(name string, request weir.Request) *askKey {
 	if request.Rule != nil {
 		key := nameOf(&request)
 		a.names[key] = append(a.names[key], k)
-		if asksForSlots(&request) {
+		if asksForSlots(request) {
 			k.watch = newSlotWatch(k)
 		}
 	}

@@ -15,7 +15,8 @@ type trip struct {
 	callers []*caller
 	groups  []*group
 	keys    []*askKey
-	batch   weir.Batch
+	calls   []weir.Call
+	results []weir.Result
 
 	ctx     context.Context // ends when all callers have left
 	cancel  context.CancelFunc
@@ -44,7 +45,7 @@ func (t *trip) take(g *group) {
 	if c.acquires {
 		call.Lease = enginekit.NewLease()
 	}
-	t.batch.Calls = append(t.batch.Calls, call)
+	t.calls = append(t.calls, call)
 }
 
 // send asks the engine on a goroutine of its own.
@@ -53,7 +54,7 @@ func (t *trip) send() {
 		return
 	}
 	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(t.callers[0].ctx))
-	t.batch.Results = make([]weir.Result, len(t.callers))
+	t.results = make([]weir.Result, len(t.callers))
 	t.began = time.Now()
 	go t.fly()
 }
@@ -72,13 +73,9 @@ func (t *trip) left() {
 // fly waits for the answers.
 func (t *trip) fly() {
 	late := t.late()
-	batch := t.batch // which a stranger may change
-	err := guarded(func() error {
-		_, err := t.asking.queue.engine.Do(t.ctx, weir.Call{Op: weir.OpEach, Each: &batch, Waits: true})
-		return err
-	})
+	err := guarded(func() error { return t.asking.queue.engine.Each(t.ctx, t.calls, t.results) })
 	for i, refusal := range late {
-		t.batch.Results[i].Err = refusal
+		t.results[i].Err = refusal
 	}
 	t.asking.queue.mu.Lock()
 	defer t.asking.queue.mu.Unlock()
@@ -104,7 +101,7 @@ func (t *trip) late() (refusals map[int]error) {
 			if refusals == nil {
 				refusals = map[int]error{}
 			}
-			refusals[i], t.batch.Calls[i].Op = err, weir.OpPeek
+			refusals[i], t.calls[i].Op = err, weir.OpPeek
 		}
 	}
 	return refusals
@@ -114,7 +111,7 @@ func (t *trip) late() (refusals map[int]error) {
 func (t *trip) landed(err error) {
 	for i, c := range t.callers {
 		c.trip = nil
-		r := &t.batch.Results[i]
+		r := &t.results[i]
 		if err != nil {
 			*r = weir.Result{Err: err}
 			if !weir.Unavailable(err) && i > 0 { // it ends the wait of one caller
@@ -131,7 +128,7 @@ func (t *trip) landed(err error) {
 	}
 	t.grant()
 	for i, c := range t.callers {
-		t.settle(c, &t.batch.Calls[i], &t.batch.Results[i])
+		t.settle(c, &t.calls[i], &t.results[i])
 	}
 	for _, k := range t.keys {
 		k.landed()
@@ -190,7 +187,7 @@ func (t *trip) grant() {
 			if !t.granted(i) {
 				continue
 			}
-			for to < len(mine) && (t.callers[mine[to]].left || t.batch.Results[mine[to]].Err != nil) {
+			for to < len(mine) && (t.callers[mine[to]].left || t.results[mine[to]].Err != nil) {
 				to++
 			}
 			if to == len(mine) {
@@ -203,13 +200,13 @@ func (t *trip) grant() {
 }
 
 func (t *trip) granted(i int) bool {
-	r := &t.batch.Results[i]
+	r := &t.results[i]
 	return r.Err == nil && r.Decision.Allowed
 }
 
 func (t *trip) swap(i, j int) {
-	t.batch.Results[i], t.batch.Results[j] = t.batch.Results[j], t.batch.Results[i]
-	t.batch.Calls[i], t.batch.Calls[j] = t.batch.Calls[j], t.batch.Calls[i]
+	t.results[i], t.results[j] = t.results[j], t.results[i]
+	t.calls[i], t.calls[j] = t.calls[j], t.calls[i]
 }
 
 // settle ends the wait of a caller that goes, fails or has left. The others keep their places.

@@ -78,10 +78,7 @@ func (k *bookedKey) moved() (moved []*caller) {
 func (k *bookedKey) fly(ctx context.Context, calls []weir.Call) {
 	began := time.Now()
 	results := make([]weir.Result, len(calls))
-	err := guarded(func() error {
-		_, err := k.booking.queue.engine.Do(ctx, weir.Call{Op: weir.OpEach, Each: &weir.Batch{Calls: calls, Results: results}, Waits: true})
-		return err
-	})
+	err := guarded(func() error { return k.booking.queue.engine.Each(ctx, calls, results) })
 	k.booking.queue.mu.Lock()
 	defer k.booking.queue.mu.Unlock()
 	asked := k.asked

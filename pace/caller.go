@@ -167,29 +167,20 @@ func nameOf(r *weir.Request) string {
 }
 
 // namesIn returns the distinct names of requests.
-func namesIn(requests []weir.Request) (names []string) {
-	for i := range requests {
-		names = append(names, nameOf(&requests[i]))
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
+func namesIn(requests []weir.Request) []string { return distinct(requests, nameOf) }
 
 // keysIn returns the distinct keys of requests.
-func keysIn(requests []weir.Request) (keys []string) {
+func keysIn(requests []weir.Request) []string { return distinct(requests, keyOf) }
+
+func distinct(requests []weir.Request, of func(*weir.Request) string) (all []string) {
 	for i := range requests {
-		keys = append(keys, keyOf(&requests[i]))
+		all = append(all, of(&requests[i]))
 	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
-// slotKeys returns the keys that ask for slots.
-func slotKeys(requests []weir.Request) []string {
-	return keysIn(slices.DeleteFunc(slices.Clone(requests), func(r weir.Request) bool { return !asksForSlots(&r) }))
-}
-
-func asksForSlots(r *weir.Request) bool { return enginekit.Held(r.Rule) != nil }
+func asksForSlots(r weir.Request) bool { return enginekit.Held(r.Rule) != nil }
 
 // onKey returns the requests of a key as one.
 func onKey(requests []weir.Request, key string) (q weir.Request) {

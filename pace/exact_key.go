@@ -49,7 +49,7 @@ func (c *caller) asks(key *exactKey) asked {
 
 // newLine begins the line of p.
 func (l *exact) newLine(name string, mixed bool, p *caller) *exactLine {
-	line := &exactLine{name: name, slots: len(slotKeys(p.requests)) > 0, mixed: mixed, inReady: -1, inParked: -1}
+	line := &exactLine{name: name, slots: slices.ContainsFunc(p.requests, asksForSlots), mixed: mixed, inReady: -1, inParked: -1}
 	for _, name := range keysIn(p.requests) {
 		key := l.keys[name]
 		if key == nil {

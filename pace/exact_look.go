@@ -155,7 +155,7 @@ func (l *looking) putsOff(first *caller, u *exactUse, cost int64) bool {
 
 // again looks again after a time, when p may no longer keep its key. Slots may come back before that.
 func (l *looking) again(u *exactUse, p *caller, after time.Duration) {
-	if q := onKey(p.requests, u.key.name); asksForSlots(&q) {
+	if asksForSlots(onKey(p.requests, u.key.name)) {
 		after = min(after, longestPause)
 	}
 	l.next = min(l.next, after)

@@ -21,9 +21,6 @@ const (
 	HereRule    = "~settled here"
 )
 
-// IsMark reports whether a rule is one by which the daemon remembers settlements.
-func IsMark(rule string) bool { return rule == SettledRule || rule == HereRule }
-
 // settledFor is how much longer than it is needed a mark lasts: longer than clocks differ.
 const settledFor = time.Minute
 

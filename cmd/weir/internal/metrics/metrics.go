@@ -96,9 +96,9 @@ func (m *Metrics) Observe(e weir.Engine) (weir.Engine, error) {
 	return layer.Observe(e, layer.ObserveOptions{Decided: m.decided})
 }
 
-// decided counts a decision on requests of callers. Others are those by which the daemon remembers settlements.
+// decided counts a decision on requests of callers. Rules whose names begin with a ~ are the daemon's own.
 func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
-	if desk.IsMark(o.Rule) {
+	if strings.HasPrefix(o.Rule, "~") {
 		return
 	}
 	if isBeside(o.Rule) { // Compared counts them, because they admit and refuse nobody
