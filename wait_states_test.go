@@ -10,28 +10,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-func whole(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
-
-func frac(a, b int64) *big.Rat { return big.NewRat(a, b) }
-
-func sum(a, b *big.Rat) *big.Rat { return new(big.Rat).Add(a, b) }
-
-func times(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) }
-
-func less(a, b *big.Rat) *big.Rat { return new(big.Rat).Sub(a, b) }
-
-func later(a, b *big.Rat) *big.Rat {
-	if a.Cmp(b) < 0 {
-		return b
-	}
-	return a
-}
-
-// ceilRat returns r rounded up; r is positive.
-func ceilRat(r *big.Rat) int64 {
-	num := new(big.Int).Add(r.Num(), new(big.Int).Sub(r.Denom(), big.NewInt(1)))
-	return num.Quo(num, r.Denom()).Int64()
-}
+// The limits of the slow model, each as its definition in rationals, and how to draw them.
 
 var errCancelled = context.Canceled
 
@@ -404,3 +383,26 @@ func (l *slowLog) set(_ int64, limit weir.Limit) {
 }
 
 func (l *slowLog) clone() slowState { c := *l; return &c }
+
+func whole(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
+
+func frac(a, b int64) *big.Rat { return big.NewRat(a, b) }
+
+func sum(a, b *big.Rat) *big.Rat { return new(big.Rat).Add(a, b) }
+
+func times(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) }
+
+func less(a, b *big.Rat) *big.Rat { return new(big.Rat).Sub(a, b) }
+
+func later(a, b *big.Rat) *big.Rat {
+	if a.Cmp(b) < 0 {
+		return b
+	}
+	return a
+}
+
+// ceilRat returns r rounded up; r is positive.
+func ceilRat(r *big.Rat) int64 {
+	num := new(big.Int).Add(r.Num(), new(big.Int).Sub(r.Denom(), big.NewInt(1)))
+	return num.Quo(num, r.Denom()).Int64()
+}

@@ -46,7 +46,7 @@ func (l *looking) refused(line *exactLine, d weir.Decision) {
 	for i := range line.uses {
 		if u := &line.uses[i]; u.key.of == d.Rule+"\x00"+d.Key {
 			if l.park(line, u.key, true); u.key.shutBy == line {
-				l.later.plan(&u.key.opens, l.now.Add(pauseAfter(line.first().requests, d)))
+				l.later.plan(&u.key.opens, l.now.Add(min(d.RetryAfter, time.Hour)))
 			}
 		}
 	}
@@ -62,15 +62,6 @@ func (l *exact) peek(requests ...weir.Request) (d weir.Decision, err error) {
 func (l *exact) peekAfter(cost int64, q weir.Request) (d weir.Decision, err error) {
 	err = guarded(func() error { d, err = l.memory.PeekAfter(context.Background(), cost, q); return err })
 	return d, err
-}
-
-// pauseAfter returns the time until another look after a refusal, an hour at most. Another queue, or another caller of the
-// engine, may release slots before their lease ends.
-func pauseAfter(requests []weir.Request, d weir.Decision) time.Duration {
-	if waitsForSlots(requests, d) {
-		return min(d.RetryAfter, longestPause)
-	}
-	return min(d.RetryAfter, time.Hour)
 }
 
 // isKept reports whether an earlier caller keeps one of p's keys, all of which admit it.
@@ -113,7 +104,7 @@ func (l *looking) lacks(u *exactUse, p *caller) bool {
 				continue
 			}
 			if d, err := l.peek(onKey(e.requests, u.key.name)); err == nil && !d.Allowed {
-				l.again(u, e, d.RetryAfter)
+				l.again(d.RetryAfter)
 				return true
 			}
 			admits[ask] = true
@@ -146,20 +137,15 @@ func (l *looking) putsOff(first *caller, u *exactUse, cost int64) bool {
 		return false
 	}
 	if d.RetryAfter > 0 {
-		l.again(u, first, d.RetryAfter)
+		l.again(d.RetryAfter)
 	} else { // a still earlier caller keeps it from going, until there is enough for both
-		l.again(u, first, after.RetryAfter)
+		l.again(after.RetryAfter)
 	}
 	return true
 }
 
-// again looks again after a time, when p may no longer keep its key. Slots may come back before that.
-func (l *looking) again(u *exactUse, p *caller, after time.Duration) {
-	if asksForSlots(onKey(p.requests, u.key.name)) {
-		after = min(after, longestPause)
-	}
-	l.next = min(l.next, after)
-}
+// again looks again after a time, when an earlier caller may no longer keep its key. The engine tells of units that come back before.
+func (l *looking) again(after time.Duration) { l.next = min(l.next, after) }
 
 // take takes p's requests, which are admitted.
 func (l *looking) take(p *caller) {
