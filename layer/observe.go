@@ -109,7 +109,7 @@ func (o *observer) around(ctx context.Context, call weir.Call, next weir.Next) (
 
 // keepsWaiting reports whether a caller that waits was refused, and asks again: see [weir.Call.Waits].
 func keepsWaiting(c *weir.Call, d weir.Decision, err error) bool {
-	return c.Waits && err == nil && !d.Allowed
+	return c.Waits && c.Op != weir.OpEach && err == nil && !d.Allowed
 }
 
 // Observed returns the observation of a call that began at an instant. It is for fronts, which observe a request once although

@@ -48,6 +48,24 @@ func TestAnObservedEngineIsAsWithoutTheObserver(t *testing.T) {
 	})
 }
 
+// A grant of a caller that waits counts, also in an Each that says so itself; a refusal does not, because the caller asks again.
+func TestAnObserverSeesTheGrantsOfCallersThatWait(t *testing.T) {
+	rule := mustRule(t, "r=fixed window 1/1d")
+	var seen []layer.Observation
+	e, err := layer.Observe(weir.NewMemory(weir.MemoryOptions{}), layer.ObserveOptions{Decided: func(_ context.Context, o layer.Observation) { seen = append(seen, o) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := enginekit.Calls(weir.OpTake, rule.For("k", 1), rule.For("k", 1))
+	calls[0].Waits, calls[1].Waits = true, true
+	if _, err := e.Do(t.Context(), weir.Call{Op: weir.OpEach, Each: &weir.Batch{Calls: calls, Results: make([]weir.Result, 2)}, Waits: true}); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) != 1 || seen[0].Result() != "admitted" {
+		t.Errorf("got %+v, want the grant alone", seen)
+	}
+}
+
 func TestAnObserverSeesDecisionsRefusalsThresholdsAndErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 10/1d and 100/1d")
