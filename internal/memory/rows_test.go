@@ -34,12 +34,14 @@ func ruleFor(limits ...limitOf) *rule.Compiled {
 	return r
 }
 
-// randomLimit returns a limit of a kind: a bucket with any rate, a window or, rarely, a log, whose states are cells.
+// randomLimit returns a limit of a kind: a bucket with any rate, a window or, rarely, no limit or a log, whose states are cells.
 func randomLimit(random *rand.Rand) limitOf {
 	const second = int64(time.Second)
 	units := 1 + random.Int64N(30)
 	period := second << random.IntN(3)
-	switch random.IntN(16) {
+	switch random.IntN(17) {
+	case 16:
+		return limitOf{algorithm.NewUnlimited(), "unlimited"}
 	case 0:
 		return limitOf{algorithm.NewSlidingLog(units, period, 0, false), fmt.Sprintf("log/%d", period)}
 	case 1, 2, 3:
@@ -236,6 +238,8 @@ func reloaded(t *testing.T, e *Engine, now *int64) *Engine {
 			return algorithm.NewSlidingWindow(capacity, period), nil
 		case "log":
 			return algorithm.NewSlidingLog(capacity, period, 0, false), nil
+		case "unlimited":
+			return algorithm.NewUnlimited(), nil
 		}
 		return algorithm.NewTokenBucket(1, int64(time.Second), capacity), nil
 	})

@@ -110,6 +110,9 @@ func (d *decision) compose(now int64, a *algorithm.Answer) (ok bool) {
 // untake describes the unchanged words of a limit that admits, because another limit refuses or it is a peek. The cost took its units
 // of the room, which is exact: what takes units in words leaves a room of at least 0.
 func (p *part) untake(now int64) (ok bool) {
+	if _, constant := p.limit.Words().(algorithm.Constant); constant { // which takes nothing
+		return true
+	}
 	p.answer.Remaining += p.cost
 	switch p.limit.Words().(type) {
 	case *algorithm.FixedWindow, *algorithm.Cycle, *algorithm.Quota: // any count ends with its window
