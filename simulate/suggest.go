@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Suggestions are limits that just meet a target on a log: token buckets of several rates, windows, and a quota a day.
@@ -152,4 +153,17 @@ func (s Suggestion) beats(other Suggestion) bool {
 	noWorse := s.Refused <= other.Refused && s.In1s <= other.In1s && s.In1m <= other.In1m && s.In1h <= other.In1h
 	better := s.Refused < other.Refused || s.In1s < other.In1s || s.In1m < other.In1m || s.In1h < other.In1h
 	return noWorse && better
+}
+
+// DrawnCurves returns the curves for a picture. It leaves out token buckets between the one of the lowest rate, the one of
+// the highest, and the proposed one.
+func (s Suggestions) DrawnCurves() (drawn []Curve) {
+	bucket := func(c Curve) bool { return strings.HasPrefix(c.Form, "token bucket") }
+	for i, c := range s.Curves {
+		first, last := i == 0, i+1 == len(s.Curves) || !bucket(s.Curves[i+1])
+		if !bucket(c) || first || last || s.Proposed != nil && c.Form == s.Proposed.Form {
+			drawn = append(drawn, c)
+		}
+	}
+	return drawn
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
@@ -89,7 +88,7 @@ func suggestionPicture(found simulate.Suggestions) picture.Chart {
 	c := picture.Chart{Title: found.Meaning, X: "N: burst or count", LogX: true}
 	value, bound := suggestionAxis(&c, found)
 	c.Marks = []picture.Mark{{Name: "target", At: bound, Across: true}}
-	for _, curve := range drawnCurves(found) {
+	for _, curve := range found.DrawnCurves() {
 		line := picture.Line{Name: curve.Form}
 		for _, p := range curve.Points {
 			line.Points = append(line.Points, picture.Point{X: float64(p.Number), Y: value(p)})
@@ -106,26 +105,6 @@ func suggestionPicture(found simulate.Suggestions) picture.Chart {
 		c.Lines = append(c.Lines, chosen)
 	}
 	return c
-}
-
-// drawnCurves leaves out token buckets between the one of the lowest rate, the one of the highest, and the proposed one.
-func drawnCurves(found simulate.Suggestions) (drawn []simulate.Curve) {
-	var buckets []simulate.Curve
-	for _, c := range found.Curves {
-		if strings.HasPrefix(c.Form, "token bucket") {
-			buckets = append(buckets, c)
-		} else {
-			drawn = append(drawn, c)
-		}
-	}
-	var kept []simulate.Curve
-	for i, c := range buckets {
-		proposed := found.Proposed != nil && c.Form == found.Proposed.Form
-		if i == 0 || i == len(buckets)-1 || proposed {
-			kept = append(kept, c)
-		}
-	}
-	return append(kept, drawn...)
 }
 
 // suggestionAxis sets the quantity that the target bounds. The axis of a share begins at zero, and is logarithmic from the

@@ -30,20 +30,20 @@ func (p *replayPage) suggestions() {
 	s.Parts = append(s.Parts, part{Figures: []figure{p.add(p.tradeOff(found))}})
 	if len(found.Limits) > 0 {
 		s.Parts = append(s.Parts, part{Heading: "Limits that meet the target", Table: p.suggested(found),
-			Text: fmt.Sprintf("Each has the tightest number of its form. The peak is the most admitted within a %s, of all %s. The last columns are the most that one %s may take within any such time.", found.PeakIn, p.who.many, p.who.one)})
+			Text: fmt.Sprintf("Each has the tightest number of its form. It refuses this many requests of this many %s, and of them the worst this often. The peak is the most admitted within a %s, of all. The last columns are the most that one %s may take within any such time.", p.who.many, found.PeakIn, p.who.one)})
 	}
 	p.Sections = append(p.Sections, s)
 }
 
 func (p *replayPage) suggested(found *simulate.Suggestions) *table {
-	t := &table{What: "limits", Columns: []column{{"limit", "key"}, {"requests refused", "n"}, {"share", "n"}, {p.who.many + " refused", "n"}, {"share", "n"},
-		{"worst " + p.who.one, "key"}, {"its refusals", "n"}, {"peak a " + found.PeakIn, "n"}, {"one " + p.who.one + " in 1s", "n"}, {"in 1m", "n"}, {"in 1h", "n"}}}
+	t := &table{What: "limits", Columns: []column{{"limit", "key"}, {"refused", "n"}, {"share", "n"}, {p.who.many, "n"},
+		{"worst", "key"}, {"refusals", "n"}, {"peak", "n"}, {"in 1s", "n"}, {"in 1m", "n"}, {"in 1h", "n"}}}
 	for _, l := range found.Limits {
 		worst, refusals := "", "0"
 		if l.Worst != nil {
 			worst, refusals = p.names.of(l.Worst.Key), cli.Thousands(l.Worst.Refused)
 		}
-		t.Rows = append(t.Rows, []string{l.Limit, cli.Thousands(l.Refused), cli.Percent(l.Refused, found.Requests), cli.Thousands(int64(l.KeysRefused)), cli.Percent(int64(l.KeysRefused), int64(found.Keys)),
+		t.Rows = append(t.Rows, []string{l.Limit, cli.Thousands(l.Refused), cli.Percent(l.Refused, found.Requests), cli.Thousands(int64(l.KeysRefused)),
 			worst, refusals, cli.Thousands(l.Peak), cli.Thousands(l.In1s), cli.Thousands(l.In1m), cli.Thousands(l.In1h)})
 	}
 	return t
@@ -53,8 +53,9 @@ func (p *replayPage) suggested(found *simulate.Suggestions) *table {
 func (p *replayPage) tradeOff(found *simulate.Suggestions) chart {
 	what, value := p.bounded(found)
 	c := chart{Title: capital(what) + " by burst or count N", XName: "N", LogX: true, ZeroY: true, Height: 340}
+	curves := found.DrawnCurves()
 	var numbers []int64
-	for _, curve := range found.Curves {
+	for _, curve := range curves {
 		for _, point := range curve.Points {
 			numbers = append(numbers, point.Number)
 		}
@@ -63,7 +64,7 @@ func (p *replayPage) tradeOff(found *simulate.Suggestions) chart {
 	c.X = slices.Compact(numbers)
 	at := func(number int64) int { i, _ := slices.BinarySearch(c.X, number); return i }
 	none := 0
-	for i, curve := range found.Curves {
+	for i, curve := range curves {
 		line := series{Name: curve.Form, Colour: fmt.Sprint("curve-", i%10), Values: make([]*int64, len(c.X))}
 		for _, point := range curve.Points {
 			v := value(point)
@@ -76,6 +77,9 @@ func (p *replayPage) tradeOff(found *simulate.Suggestions) chart {
 	}
 	suggested := series{Name: "meets the target", Colour: "refused", Dots: true, Values: make([]*int64, len(c.X))}
 	for _, l := range found.Limits {
+		if !slices.ContainsFunc(curves, func(c simulate.Curve) bool { return c.Form == l.Form }) {
+			continue
+		}
 		v := value(l.TradeOff)
 		suggested.Values[at(l.Number)] = &v
 	}
