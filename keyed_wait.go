@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/line"
 )
@@ -42,12 +41,11 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 	}
 	r := k.clock.Read()
 	if limit != nil && !k.closed.Load() {
-		if longest := line.Alone(ctx, int64(turn.Max)); longest == algorithm.Never {
-			if allowed, _ := limit.Allow(h, r.At, turn.Cost); allowed {
-				return nil
-			}
-		} else if need, done := limit.Within(h, r.At, turn.Cost, longest); done {
+		if need, done := limit.Within(h, r.At, turn.Cost, line.Alone(ctx, int64(turn.Max))); done {
 			return turn.late(lines, need)
+		}
+		if allowed, _ := limit.Allow(h, r.At, turn.Cost); allowed {
+			return nil
 		}
 	}
 	w, o, err := k.join(ctx, r, key, turn)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/line"
 )
@@ -46,12 +45,11 @@ func (l *Limiter) wait(ctx context.Context, turn Turn) error {
 		return refusal(opWait, err)
 	}
 	r, w := l.clock.Read(), l.word.Load()
-	if longest := line.Alone(ctx, int64(turn.Max)); longest == algorithm.Never {
-		if allowed, _ := w.Allow(r.At, turn.Cost); allowed {
-			return nil
-		}
-	} else if need, done := w.Within(r.At, turn.Cost, longest); done {
+	if need, done := w.Within(r.At, turn.Cost, line.Alone(ctx, int64(turn.Max))); done {
 		return turn.late(&l.lines, need)
+	}
+	if allowed, _ := w.Allow(r.At, turn.Cost); allowed {
+		return nil
 	}
 	waiter, err := l.join(ctx, r, turn)
 	if err != nil {
