@@ -176,10 +176,16 @@ func (m *Memory) Each(ctx context.Context, calls []Call, results []Result) error
 		return cannotDecide(opEach, err)
 	}
 	for i := range calls {
-		if results[i].Err == nil {
-			a, err := m.Do(context.Background(), calls[i])
-			results[i] = Result{a.Decision, a.Reservation, a.Taken, err}
+		c, r := &calls[i], &results[i]
+		if r.Err != nil {
+			continue
 		}
+		*r = Result{}
+		if c.isPlainTake() && m.takeOne(ctx, &c.Requests[0], &r.Decision) {
+			continue
+		}
+		a, err := m.Do(context.Background(), *c)
+		*r = Result{a.Decision, a.Reservation, a.Taken, err}
 	}
 	return nil
 }

@@ -61,3 +61,8 @@ func (m *Memory) onWords(ctx context.Context, verb memory.Verb, requests []Reque
 func (q *Request) isPlain() bool {
 	return q.Rule != nil && q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost)
 }
+
+// isPlainTake reports whether a call takes one request, and asks for nothing else.
+func (c *Call) isPlainTake() bool {
+	return c.Op == OpTake && len(c.Requests) == 1 && c.Lease == 0 && c.Identity == "" && c.Taken == nil
+}
