@@ -9,32 +9,34 @@ import (
 	"time"
 )
 
-// Proposal is the tightest suggestion, or under a target in all the one that refuses the fewest requests, and of
-// these the one that gives one key the most within any hour.
+// Proposal is the tightest suggestion, or under a target in all one limit for all keys together.
 //
 // The tightest one gives one key the least within any hour, or any minute if the log is shorter than an hour, or any
 // second if it is shorter than a minute. Of equal ones it is the one that refuses more requests, and then the first.
 type Proposal struct {
 	Limit string `json:"limit"`
-	Form  string `json:"form"`
-	Why   string `json:"why"`
+	Form  string `json:"form,omitempty"` // of the suggestion
+	// ForAll is set if all keys share the limit, which is then not among the suggestions.
+	ForAll bool   `json:"for_all,omitempty"`
+	Why    string `json:"why"`
 }
 
-func (s *search) propose(limits []Suggestion) *Proposal {
-	if len(limits) == 0 {
+func (s *search) propose(found Suggestions) *Proposal {
+	switch {
+	case s.requests == 0:
+		return nil
+	case found.Together != nil:
+		return &Proposal{Limit: found.Together.Limit, ForAll: true, Why: fmt.Sprintf(
+			"As one limit for all clients together it meets the target and refuses %s of %s requests. One client may use it up.", grouped(found.Together.Refused), grouped(s.requests))}
+	case len(found.Limits) == 0:
 		return nil
 	}
-	if s.target.kind == admitInAll {
-		best := slices.MinFunc(limits, func(a, b Suggestion) int {
-			return cmp.Or(cmp.Compare(a.Refused, b.Refused), cmp.Compare(b.In1h, a.In1h))
-		})
-		return &Proposal{best.Limit, best.Form, fmt.Sprintf("Of these limits it refuses the fewest requests: %s.%s", grouped(best.Refused), s.missed(best))}
-	}
 	within, span := s.measureOfTightness()
-	best := slices.MinFunc(limits, func(a, b Suggestion) int {
+	best := slices.MinFunc(found.Limits, func(a, b Suggestion) int {
 		return cmp.Or(cmp.Compare(within(a), within(b)), cmp.Compare(b.Refused, a.Refused))
 	})
-	return &Proposal{best.Limit, best.Form, fmt.Sprintf("Of these limits it gives one client the least within any %s: %s.%s", span, grouped(within(best)), s.missed(best))}
+	why := fmt.Sprintf("Of these limits it gives one client the least within any %s: %s.%s", span, grouped(within(best)), s.missed(best))
+	return &Proposal{Limit: best.Limit, Form: best.Form, Why: why}
 }
 
 // measureOfTightness returns what orders suggestions: what one key may take within the longest time that the log fills.
@@ -58,11 +60,8 @@ func (s *search) missed(l Suggestion) string {
 		what = "burst"
 	}
 	text := fmt.Sprintf(" With a %s of %s, ", what, grouped(l.Next.Number))
-	switch s.target.kind {
-	case refuseRequests:
+	if s.target.kind == refuseRequests {
 		return text + fmt.Sprintf("it would refuse %s of %s requests.", grouped(l.Next.Refused), grouped(s.requests))
-	case admitInAll:
-		return text + fmt.Sprintf("up to %s would go ahead within a %s.", grouped(l.Next.Peak), s.target.span())
 	}
 	return text + fmt.Sprintf("it would refuse something to %s of %s clients.", grouped(int64(l.Next.KeysRefused)), grouped(int64(len(s.totals))))
 }
@@ -79,16 +78,13 @@ func (s *search) notes(found Suggestions, leftOut []string) (notes []string) {
 	case s.requests == 0:
 		return []string{"The log has no requests."}
 	case s.target.kind == admitInAll && len(found.Limits) == 0:
-		notes = append(notes, "No limit for each client meets the target: too many clients ask at once.")
+		notes = append(notes, "No limit for each client meets the target, because too many clients ask at once.")
 	case s.target.kind == refuseRequests && s.bound == 0:
 		notes = append(notes, s.tooFew(s.requests, "request"))
 	case s.target.kind == refuseClients && s.bound == 0:
 		notes = append(notes, s.tooFew(keys, "client"))
 	case s.target.kind == spareClients && s.bound == 0:
 		notes = append(notes, fmt.Sprintf("%s of %s clients, rounded up, are all of them: these limits refuse nothing.", s.target.percent, grouped(keys)))
-	}
-	if t := found.Together; t != nil {
-		notes = append(notes, fmt.Sprintf("One limit for all clients together, %s, meets the target and would refuse %s of %s requests.", t.Limit, grouped(t.Refused), grouped(s.requests)))
 	}
 	if s.target.kind == refuseRequests && s.varied && s.bound > 0 {
 		notes = append(notes, "Requests differ in cost, so a number below the next smaller one may meet the target again: one large request that is refused leaves room for many small ones.")

@@ -25,7 +25,7 @@ type Suggestions struct {
 	Bound    int64  `json:"bound"`    // the most that this figure may be
 	// Notes say what the figures do not: that the target allows no refusal, and which limits were not tried.
 	Notes    []string     `json:"notes,omitempty"`
-	Proposed *Proposal    `json:"proposed,omitempty"` // nil without suggestions
+	Proposed *Proposal    `json:"proposed,omitempty"` // nil if no limit meets the target
 	Together *Together    `json:"together,omitempty"` // under a target in all
 	Limits   []Suggestion `json:"suggestions"`
 	Curves   []Curve      `json:"curves"` // of the forms that are suggested, or of all if none is
@@ -45,7 +45,7 @@ type Suggestion struct {
 	In1h int64     `json:"most_in_1h"`
 }
 
-// Together is what one limit for all keys together would have done. It keeps a target in all with the fewest refusals.
+// Together is what one limit for all keys together would have done. It keeps a target in all exactly.
 type Together struct {
 	Limit   string `json:"limit"`
 	Refused int64  `json:"refused"` // requests
@@ -103,7 +103,7 @@ func (s *search) suggest(tell func(done, of int64)) (Suggestions, error) {
 	if result.Together, err = s.together(); err != nil {
 		return result, err
 	}
-	result.Notes, result.Proposed = s.notes(result, leftOut), s.propose(result.Limits)
+	result.Notes, result.Proposed = s.notes(result, leftOut), s.propose(result)
 	result.Curves, err = s.curves(append(works, others...), result.Limits)
 	return result, err
 }

@@ -41,7 +41,7 @@ func (o *options) writePageOfSuggestions(traffic *simulate.Traffic, key simulate
 		return nil
 	}
 	var limits []string
-	if found.Proposed != nil {
+	if found.Proposed != nil && !found.Proposed.ForAll {
 		limits = append(limits, found.Proposed.Limit)
 	}
 	candidates, err := cli.Candidates(limits)

@@ -46,7 +46,15 @@ func suggestionText(key simulate.Key, found simulate.Suggestions, s screen.Scree
 	if found.Proposed == nil {
 		return text
 	}
-	return text + s.Wrap(fmt.Sprintf("\nproposed: %s\n%s\n\n", found.Proposed.Limit, found.Proposed.Why), 2) + s.Table(suggestionTable(found)) +
+	forAll := ""
+	if found.Proposed.ForAll {
+		forAll = ", one for all clients"
+	}
+	text += s.Wrap(fmt.Sprintf("\nproposed: %s%s\n%s\n", found.Proposed.Limit, forAll, found.Proposed.Why), 2)
+	if len(found.Limits) == 0 {
+		return text
+	}
+	return text + "\n" + s.Table(suggestionTable(found)) +
 		s.Wrap(fmt.Sprintf("\nworst: the client that is refused most often. peak: the most admitted within a %s, of all clients. one client: the most that it may take in any such time.\n", found.PeakIn), 0)
 }
 

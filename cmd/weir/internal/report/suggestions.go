@@ -13,9 +13,21 @@ func (p *replayPage) proposal() string {
 	return fmt.Sprintf("It meets the target: %s. %s", p.Suggestions.Meaning, p.Suggestions.Proposed.Why)
 }
 
+// whyForAll says why all share the limit of the headline, which no picture has.
+func (p *replayPage) whyForAll() []string {
+	if proposed := p.Suggestions.Proposed; proposed != nil && proposed.ForAll {
+		return []string{proposed.Why + " The limits below are for each " + p.who.one + "."}
+	}
+	return nil
+}
+
 func (p *replayPage) headWithoutLimit() string {
 	if p.Suggestions == nil {
 		return "No limit was tried."
+	}
+	if proposed := p.Suggestions.Proposed; proposed != nil {
+		return fmt.Sprintf("%s, one limit for all %s, would have refused %s of %s.", capital(proposed.Limit), p.who.many,
+			cli.Thousands(p.Suggestions.Together.Refused), cli.Plural(p.Suggestions.Requests, "request"))
 	}
 	return fmt.Sprintf("No limit for each %s meets the target: %s.", p.who.one, p.Suggestions.Meaning)
 }
@@ -26,11 +38,15 @@ func (p *replayPage) suggestions() {
 	if found == nil || len(found.Curves) == 0 {
 		return
 	}
-	s := section{ID: "tradeoff", Question: "What would a larger limit buy?", Answer: append([]string{"The target is to " + found.Meaning + "."}, found.Notes...)}
+	s := section{ID: "tradeoff", Question: "What would a larger limit buy?", Answer: append([]string{"The target is to " + found.Meaning + "."}, append(found.Notes, p.whyForAll()...)...)}
 	s.Parts = append(s.Parts, part{Figures: []figure{p.add(p.tradeOff(found))}})
+	which := "smallest"
+	if found.Of == "peak" {
+		which = "largest"
+	}
 	if len(found.Limits) > 0 {
 		s.Parts = append(s.Parts, part{Heading: "Limits that meet the target", Table: p.suggested(found),
-			Text: fmt.Sprintf("Each has the tightest number of its form. It refuses this many requests of this many %s, and of them the worst this often. The peak is the most admitted within a %s, of all. The last columns are the most that one %s may take within any such time.", p.who.many, found.PeakIn, p.who.one)})
+			Text: fmt.Sprintf("Each has the "+which+" number of its form that meets the target. It refuses this many requests of this many %s, and of them the worst this often. The peak is the most admitted within a %s, of all. The last columns are the most that one %s may take within any such time.", p.who.many, found.PeakIn, p.who.one)})
 	}
 	p.Sections = append(p.Sections, s)
 }
@@ -84,11 +100,15 @@ func (p *replayPage) tradeOff(found *simulate.Suggestions) chart {
 		suggested.Values[at(l.Number)] = &v
 	}
 	c.Series = append(c.Series, suggested)
-	c.Answer = "A larger number refuses less, down to nothing at the axis."
-	if none == 0 {
+	switch {
+	case found.Of == "peak":
+		c.Answer = "A larger number admits more at once."
+	case none == 0:
 		c.Answer = "A larger number refuses less."
+	default:
+		c.Answer = "A larger number refuses less, down to nothing at the axis."
 	}
-	if len(found.Limits) > 0 {
+	if len(found.Limits) > 0 && !found.Proposed.ForAll {
 		at := slices.IndexFunc(found.Limits, func(l simulate.Suggestion) bool { return l.Limit == found.Proposed.Limit })
 		c.Answer += fmt.Sprintf(" %s refuses %s.", capital(found.Proposed.Limit), cli.Plural(found.Limits[at].Refused, "request"))
 	}
