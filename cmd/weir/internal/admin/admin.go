@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -30,6 +31,7 @@ type Options struct {
 	Drain     func()                               // begins a stop
 	CheckKey  bool                                 // gateways name keys, and an address among them counts as its network
 	Log       *slog.Logger
+	Live      *live.Live // learns of changes, and has the requests of the last minutes; nil for none, in tests
 }
 
 type handler struct{ Options }
@@ -64,6 +66,9 @@ func New(o Options) http.Handler {
 		"POST /v1/admin/explain":  h.explain,
 		"POST /v1/admin/snapshot": h.snapshot,
 		"POST /v1/admin/drain":    h.drain,
+		"POST /v1/admin/key":      h.key,
+		"POST /v1/admin/whatif":   h.whatIf,
+		"POST /v1/admin/refused":  h.refusals,
 	} {
 		handle(pattern, door.Admin, serve)
 	}
@@ -133,6 +138,9 @@ func (h *handler) audit(r *http.Request, what string, c change, a answer) answer
 	after, _ := json.Marshal(a.After)
 	h.Log.Info("audit", "who", door.Of(r).Name, "from", r.RemoteAddr, "what", what, "rule", c.Rule, "key", c.Key, "prefix", c.Prefix,
 		"before", string(before), "after", string(after))
+	if h.Live != nil {
+		h.Live.Audited(live.Change{Who: door.Of(r).Name, From: r.RemoteAddr, What: what, Rule: c.Rule, Key: c.Key, Prefix: c.Prefix, Before: before, After: after})
+	}
 	return a
 }
 

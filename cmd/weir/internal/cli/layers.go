@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +19,7 @@ import (
 type Layers struct {
 	Files     map[string]layer.Policy // of rules in files, which flags override
 	onFailure []string                // RULE=POLICY, or a policy for the other rules
-	peers     int
+	peers     peers
 	deadline  time.Duration
 	sharers   string // of the server: "daemons"
 }
@@ -32,8 +35,51 @@ func (o *Layers) AddFlags(cmd *cobra.Command, sharers string) {
 	o.sharers = sharers
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.onFailure, "on-failure", nil, "while the server of --engine is away, answer `[RULE=]POLICY`: deny, allow, or local, by a share of the limits (default deny)")
-	flags.IntVar(&o.peers, "peers", 0, "the number of "+sharers+" that share the server; --on-failure local admits the `N`th part of each limit")
+	flags.Var(&o.peers, "peers", "the number of "+sharers+" that share the server; --on-failure local admits the `N`th part of each limit")
 	flags.DurationVar(&o.deadline, "deadline", DefaultDeadline, "how long a decision of the server may take")
+}
+
+// peers is the number of processes that share a server, or that they are counted there.
+type peers struct {
+	n         int
+	auto      bool
+	countable bool // auto is a value
+}
+
+// CountPeers lets --peers be auto.
+func (o *Layers) CountPeers(cmd *cobra.Command) {
+	o.peers.countable = true
+	cmd.Flags().Lookup("peers").Usage = "the number of " + o.sharers + " that share the server, or auto to count them there; --on-failure local admits the `N`th part of each limit"
+	Offer(cmd, "peers", "auto")
+}
+
+// AutoPeers reports whether the peers are to be counted.
+func (o *Layers) AutoPeers() bool { return o.peers.auto }
+
+func (p *peers) none() bool { return p.n == 0 && !p.auto }
+
+func (p *peers) String() string {
+	if p.auto {
+		return "auto"
+	}
+	return strconv.Itoa(p.n)
+}
+
+// Type is that of the number.
+func (p *peers) Type() string { return "int" }
+
+// Set reads a number, or auto.
+func (p *peers) Set(text string) (err error) {
+	p.auto, p.n = p.countable && text == "auto", 0
+	if p.auto {
+		return nil
+	}
+	if p.n, err = strconv.Atoi(text); err != nil && p.countable {
+		return errors.New("want a whole number, or auto")
+	} else if err != nil {
+		return errors.New("want a whole number")
+	}
+	return nil
 }
 
 // Given reports whether a flag or a file names a policy.
@@ -45,16 +91,43 @@ func (o *Layers) Shares() bool {
 		slices.ContainsFunc(o.onFailure, func(text string) bool { return strings.HasSuffix(text, layer.Local.String()) })
 }
 
+// Policy says what answers while the server is away, among a number of peers.
+func (o *Layers) Policy(peers int) string {
+	all := slices.Collect(maps.Values(o.Files))
+	for _, text := range o.onFailure {
+		var p layer.Policy
+		if p.UnmarshalText([]byte(text[strings.LastIndexByte(text, '=')+1:])) == nil {
+			all = append(all, p)
+		}
+	}
+	common := layer.Deny
+	if len(all) > 0 {
+		common = all[0]
+	}
+	for _, p := range all {
+		if p != common {
+			return "by rule"
+		}
+	}
+	switch {
+	case len(all) > 0 && !slices.ContainsFunc(o.onFailure, func(text string) bool { return !strings.Contains(text, "=") }) && common != layer.Deny:
+		return "by rule" // the rules that name none are denied
+	case common == layer.Local:
+		return fmt.Sprintf("local 1/%d", max(peers, 1))
+	}
+	return common.String()
+}
+
 // Check checks the values of the flags.
 func (o *Layers) Check() error {
 	switch {
 	case o.deadline <= 0:
 		return Misusef("use a duration above 0, like 15ms", "--deadline %v: not above 0", o.deadline)
-	case o.peers < 0:
-		return Misusef("count this one, too", "--peers %d: a negative number", o.peers)
-	case o.peers == 0 && slices.Contains(slices.Collect(maps.Values(o.Files)), layer.Local):
+	case o.peers.n < 0:
+		return Misusef("count this one, too", "--peers %d: a negative number", o.peers.n)
+	case o.peers.none() && slices.Contains(slices.Collect(maps.Values(o.Files)), layer.Local):
 		return Misusef("say how many "+o.sharers+" share the server: peers: 3 in the file, or --peers 3", "--config: on_failure: local without --peers")
-	case o.peers == 0 && slices.ContainsFunc(o.onFailure, func(text string) bool { return strings.HasSuffix(text, layer.Local.String()) }):
+	case o.peers.none() && slices.ContainsFunc(o.onFailure, func(text string) bool { return strings.HasSuffix(text, layer.Local.String()) }):
 		return Misusef("say how many "+o.sharers+" share the server: --peers 3", "--on-failure local without --peers")
 	}
 	return nil
@@ -62,7 +135,7 @@ func (o *Layers) Check() error {
 
 // Guard returns the options of the Guard around the engine of some rules.
 func (o *Layers) Guard(rules []*weir.Rule) (layer.GuardOptions, error) {
-	options := layer.GuardOptions{Rules: map[string]layer.Policy{}, Peers: o.peers, Deadline: o.deadline}
+	options := layer.GuardOptions{Rules: map[string]layer.Policy{}, Peers: o.peers.n, Deadline: o.deadline}
 	maps.Copy(options.Rules, o.Files)
 	given := map[string]bool{}
 	for _, text := range o.onFailure {

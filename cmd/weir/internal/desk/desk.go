@@ -44,6 +44,8 @@ type Options struct {
 	Judged func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
 	// Compared, if not nil, learns of each decision of a shadow or candidate, with that in force. The name is that of its limit.
 	Compared func(name string, inForce, beside weir.Decision, err error)
+	// Cleared, if not nil, learns of each key that a caller has cleared.
+	Cleared func(who *door.Identity, from string, q weir.Request)
 	// Told, if not nil, is called with the outcome of the units of each cost that a caller reported after the work.
 	Told func(rule string, units int64, what Told)
 	// Secret returns what seals the tokens of reservations: the same in all daemons that honour them. Default: a random one.
@@ -139,6 +141,9 @@ func (d *Desk) Reset(ctx context.Context, who *door.Identity, from string, reque
 	if err == nil || weir.WasCounted(err) != weir.CountedNo {
 		for _, q := range requests {
 			d.options.Log.Info("audit", "who", who.Name, "from", from, "what", "reset", "rule", q.Rule.Name(), "key", q.Key)
+			if d.options.Cleared != nil {
+				d.options.Cleared(who, from, q)
+			}
 		}
 	}
 	return err

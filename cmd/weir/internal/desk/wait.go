@@ -74,6 +74,9 @@ func (d *Desk) Stopped() {
 // Waiting returns the waiting callers.
 func (d *Desk) Waiting() WaitingStats { return d.waiting.stats() }
 
+// WaitingCallers returns how many callers wait.
+func (d *Desk) WaitingCallers() int { return d.waiting.number() }
+
 // Longest returns the longest patience of a caller.
 func (d *Desk) Longest() time.Duration { return d.queue.longest }
 

@@ -123,6 +123,13 @@ func (w *waiting) stats() WaitingStats {
 	return s
 }
 
+// number returns how many callers wait.
+func (w *waiting) number() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.callers.Len()
+}
+
 func (l *lineOf) stats() LineStats {
 	s := LineStats{Rule: l.rule, Callers: l.callers.Len(), Granted: l.granted, Refused: make(map[string]uint64, len(reasons))}
 	if first := l.callers.Front(); first != nil {

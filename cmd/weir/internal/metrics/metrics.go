@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -43,6 +44,8 @@ type Metrics struct {
 	refusals    refusals
 	gone        map[string]bool                          // names of rules before the last reload
 	traced      func(context.Context, layer.Observation) // nil without traces
+	described   map[string]*prometheus.Desc              // of the metrics that become Figures, by name
+	followed    atomic.Pointer[func(*layer.Observation)] // nil while nobody does
 }
 
 // New returns metrics for an engine of a kind, memory or redis. Refusals are logged.
@@ -58,6 +61,7 @@ func New(engine string, log *slog.Logger) *Metrics {
 	for _, result := range []string{reloadOK, reloadFailed} {
 		m.reloads.WithLabelValues(result)
 	}
+	m.describe()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_build_info", Help: "1, with the version of the program and the kind of its engine.", ConstLabels: buildLabels(engine)})
 	build.Set(1)
 	m.registry.MustRegister(build, m.decisions, m.differences, m.told, m.calls, m.callTimes, m.reloads, m.http.counts, m.http.durations,
@@ -109,6 +113,7 @@ func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
 	if m.traced != nil {
 		m.traced(ctx, o)
 	}
+	m.follow(&o)
 	if m.Top.Sample(o) {
 		m.refusals.log(ctx, o.Rule, o.Decision.Cause.String(), o.Limit, o.Key)
 	}

@@ -23,6 +23,9 @@ type Sources struct {
 	Certificates func() map[string]time.Time
 	// CredentialsFail reports whether files of tokens or certificates have a problem.
 	CredentialsFail func() bool
+	// Daemons returns the number of daemons that share the engine: the one by which local shares are reckoned, and those seen at
+	// the last look, or 0 if they are not counted. Nil without an engine that others may share.
+	Daemons func() (peers, seen int)
 	// Overrides returns the number of keys with another limit in force.
 	Overrides func() int
 }
@@ -59,6 +62,9 @@ var (
 	credentialsFailing = gauge("weir_credentials_reload_failing", "1 while files of tokens or certificates have problems, so that those of before are in use.")
 	certificateEnds    = gauge("weir_certificate_expiry_timestamp_seconds", "When the first certificate in a file ends, by the flag that names the file.", "flag")
 
+	peers       = gauge("weir_peers", "Daemons among whom --on-failure local divides a limit.")
+	daemonsSeen = gauge("weir_daemons_seen", "Daemons on the same Redis server at the last look, this one included.")
+
 	keys     = gauge("weir_keys", "Keys with a state in memory, including idle ones that are not yet evicted.")
 	shared   = gauge("weir_keys_shared", "States that keys share for lack of room.")
 	mostKeys = gauge("weir_keys_max", "The bound on the keys of each limit.")
@@ -70,7 +76,7 @@ var (
 	oldest  = gauge("weir_waiting_oldest_seconds", "How long the caller has waited that waits longest, by rule.", "rule")
 	waits   = counter("weir_waits_total", "Waits that have ended, by rule and end: granted, or the reason.", "rule", "end")
 
-	values = []value{ready, engineUp, ruleNumber, overrides, reloadFailing, credentialsFailing, certificateEnds, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits}
+	values = []value{ready, engineUp, peers, daemonsSeen, ruleNumber, overrides, reloadFailing, credentialsFailing, certificateEnds, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits}
 )
 
 // collector reads the sources.
@@ -87,10 +93,21 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 func (c collector) Collect(to chan<- prometheus.Metric) {
 	ready.send(to, truth(c.Unready() == ""))
 	engineUp.send(to, truth(c.Desk.EngineFails() == ""))
+	c.collectDaemons(to)
 	c.collectRules(to)
 	c.collectCredentials(to)
 	c.collectKeys(to)
 	c.collectWaiting(to)
+}
+
+func (c collector) collectDaemons(to chan<- prometheus.Metric) {
+	if c.Daemons == nil {
+		return
+	}
+	n, seen := c.Daemons()
+	if peers.send(to, float64(n)); seen > 0 {
+		daemonsSeen.send(to, float64(seen))
+	}
 }
 
 func (c collector) collectRules(to chan<- prometheus.Metric) {

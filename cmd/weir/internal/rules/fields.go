@@ -70,8 +70,13 @@ func init() {
 				l.config.Engine["engine"], _ = n.text("memory or a URL like redis://127.0.0.1:6379 or postgres://HOST/DB")
 			}
 		}},
-		{"peers", "The number of daemons that share the engine.", wholes(1, mostPeers), func(n node, l *loader) {
-			if l.once("peers", n) {
+		{"peers", "The number of daemons that share the engine, or auto to count them there.", either(words("auto"), wholes(1, mostPeers)), func(n node, l *loader) {
+			if !l.once("peers", n) {
+				return
+			}
+			if text, ok := n.scalar(); ok && text == "auto" {
+				l.config.Engine["peers"] = text
+			} else {
 				l.config.Engine["peers"] = strconv.FormatInt(n.whole(1, mostPeers), 10)
 			}
 		}},

@@ -8,6 +8,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/admin"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -64,10 +65,11 @@ func (o *options) sharedOverrides(ctx context.Context, log *slog.Logger, engine 
 }
 
 // admin returns what weir ctl asks for.
-func (o *options) admin(d *desk.Desk, engine *chosenEngine, changed *overrides, drain func(), log *slog.Logger) admin.Options {
-	options := admin.Options{Engine: engine.Engine, Overrides: changed.Table, Fleeting: engine.memory != nil && o.state.path == "", Rules: d.Rules, Drain: drain, CheckKey: o.gateway.key != "", Log: log}
+func (o *options) admin(decides *desk.Desk, d *started, watching *live.Live) admin.Options {
+	options := admin.Options{Engine: d.engine.Engine, Overrides: d.changed.Table, Fleeting: d.engine.memory != nil && o.state.path == "", Rules: decides.Rules, Drain: d.drain,
+		CheckKey: o.gateway.key != "", Log: d.log, Live: watching}
 	if o.state.path != "" {
-		options.Save = func() error { return o.state.save(engine.memory) }
+		options.Save = func() error { return o.state.save(d.engine.memory) }
 	}
 	return options
 }

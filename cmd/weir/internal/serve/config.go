@@ -12,6 +12,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -109,13 +110,14 @@ func (o *options) fill(isSet func(flag string) bool, files *rules.Config) error 
 }
 
 // keepUp uses changed files until the context ends.
-func (u *inUse) keepUp(ctx context.Context, to *api.API, d *desk.Desk, seen *metrics.Metrics, also func(*rules.Config), again <-chan os.Signal, log *slog.Logger) {
+func (u *inUse) keepUp(ctx context.Context, to *api.API, d *desk.Desk, seen *metrics.Metrics, watching *live.Live, also func(*rules.Config), again <-chan os.Signal, log *slog.Logger) {
 	u.set.Watch(ctx, again, func(r rules.Reload) {
 		if r.Now == nil {
 			log.Error("changes of rules files may go unnoticed", "err", r.Err)
 			return
 		}
 		to.Reloaded(r.Err)
+		watching.Reloaded(problemsOf(r.Err))
 		if r.Err != nil {
 			seen.Reloaded(nil, nil, r.Err)
 			log.Error("the rules in force stay: rules files have problems", "err", r.Err)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/census"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/shared"
@@ -39,6 +40,7 @@ func (o *engineOptions) addFlags(cmd *cobra.Command) {
 	flags.DurationVar(&o.wait, "engine-wait", defaultEngineWait, "at the start, wait this long for a server that is absent or refuses writes; a policy of --on-failure then starts without one")
 	cli.Offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379", "postgres://127.0.0.1/weir", "sqlite:weir.db")
 	o.layers.AddFlags(cmd, "daemons")
+	o.layers.CountPeers(cmd)
 	flags.BoolVar(&o.lease, "lease", false, "take blocks of permits of busy keys ahead, and decide from them")
 }
 
@@ -68,6 +70,9 @@ func (o *engineOptions) check(isSet func(flag string) bool) error {
 			return cli.Misusef("leave --"+flag+" out; it is for a server", "--%s without --engine: the memory engine is never away", flag)
 		}
 	}
+	if o.layers.AutoPeers() && sqlengine.Names(o.where) {
+		return cli.Misusef("say how many daemons share it: --peers 3", "--peers auto with a database as the engine: only Redis counts its daemons")
+	}
 	return o.layers.Check()
 }
 
@@ -77,6 +82,8 @@ type chosenEngine struct {
 	memory   *weir.Memory      // the same engine, if it is the memory engine
 	database *sqlengine.Engine // the same engine without layers, if it is a database
 	guard    *layer.Guarded    // around a shared engine
+	peers    func() int        // that share a limit while the engine is away
+	census   *census.Census    // of the daemons on Redis
 	health   engineHealth      // of a shared engine
 	close    func()
 	patience time.Duration // the bound on the time of a decision
@@ -107,17 +114,25 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 	}
 	warnOfPassword(o.where, server, log)
 	chosen := &chosenEngine{patience: cli.RedisPatience}
-	guard.Logger, guard.OnChange = log, chosen.health.changed
-	guard.Rules[desk.SettledRule] = layer.Deny
-	if o.layers.Given() {
-		guard.Rules[desk.HereRule], guard.Peers = layer.Local, max(guard.Peers, 1)
-	}
-	engine, end, err := layer.ForNetwork(o.counted(server), layer.NetworkOptions{Guard: guard, Lease: o.lease})
-	if err != nil {
+	if err := o.count(ctx, server, chosen, &guard, log); err != nil {
 		server.Close()
 		return nil, err
 	}
-	chosen.Engine, chosen.close = wrap(engine), func() { end(); server.Close() }
+	guard.Logger, guard.OnChange = log, chosen.health.changed
+	guard.Rules[desk.SettledRule] = layer.Deny
+	if o.layers.Given() {
+		guard.Rules[desk.HereRule] = layer.Local
+		if guard.PeersNow == nil {
+			guard.Peers = max(guard.Peers, 1)
+		}
+	}
+	engine, end, err := layer.ForNetwork(o.counted(server), layer.NetworkOptions{Guard: guard, Lease: o.lease})
+	if err != nil {
+		chosen.leave()
+		server.Close()
+		return nil, err
+	}
+	chosen.Engine, chosen.close = wrap(engine), func() { chosen.leave(); end(); server.Close() }
 	chosen.database, _ = server.(*sqlengine.Engine)
 	chosen.guard, _ = weir.Find[*layer.Guarded](engine)
 	return chosen, nil

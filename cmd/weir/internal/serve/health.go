@@ -19,6 +19,7 @@ const (
 // engineHealth is the state of a shared engine, as its guard judges it below the policies.
 type engineHealth struct {
 	gone  atomic.Pointer[layer.GuardChange] // nil while the engine decides
+	back  atomic.Pointer[time.Time]         // when it came back last; nil if it has not gone
 	cause atomic.Pointer[error]             // of the last try that failed
 }
 
@@ -27,6 +28,7 @@ func (h *engineHealth) changed(c layer.GuardChange) {
 	if c.Away {
 		h.gone.Store(&c)
 	} else {
+		h.back.Store(&c.At)
 		h.gone.Store(nil)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,9 @@ type portOptions struct {
 	files           door.Files
 	keys            *door.Keys   // of the files
 	changes         http.Handler // of weir ctl
+	watch           http.Handler // of viewers
+	unwatch         func()       // ends their streams
+	adminAt         atomic.Pointer[net.Addr]
 	seen            *metrics.Metrics
 }
 
@@ -173,7 +177,11 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 	if err != nil || on == nil {
 		return ports, err
 	}
-	return append(ports, o.httpPort("admin", on, o.adminDoor(named, on.Addr()), door.Shield(o.adminHandler(s.api)), log)), nil
+	at := on.Addr()
+	o.adminAt.Store(&at)
+	admin := o.httpPort("admin", on, o.adminDoor(named, on.Addr()), door.Shield(o.adminHandler(s.api)), log)
+	endWith(admin.service, o.unwatch)
+	return append(ports, admin), nil
 }
 
 // listenAdmin listens on the address of --admin, or on a socket that nobody else of this machine uses. Without such a
@@ -215,6 +223,7 @@ func (o *portOptions) adminHandler(all http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", all)
 	mux.Handle("/v1/admin/", o.changes)
+	mux.Handle("GET /v1/admin/live", o.watch)
 	mux.Handle("/metrics", o.metricsHandler())
 	mux.Handle("GET /v1/top", door.Guard(door.Admin, o.seen.Top))
 	if o.pprof {

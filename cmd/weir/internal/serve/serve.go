@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
@@ -22,6 +23,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/resp"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
@@ -41,6 +43,7 @@ type options struct {
 	record      recordOptions
 	gateway     gatewayOptions
 	wait        waitOptions
+	live        liveOptions
 	compat      compatOptions
 	dynamic     bool
 	log         logOptions
@@ -88,7 +91,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.dynamic, "dynamic", false, "let requests name the limit of a rule")
 	cli.Offer(cmd, "http", "127.0.0.1:8080")
 	cli.Offer(cmd, "host")
-	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.rules.addFlags, o.compat.addFlags, o.log.addFlags, o.traces.addFlags} {
+	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.live.addFlags, o.rules.addFlags, o.compat.addFlags, o.log.addFlags, o.traces.addFlags} {
 		add(cmd)
 	}
 }
@@ -116,7 +119,7 @@ func (o *options) check(isSet func(flag string) bool) error {
 	case o.connections < 1:
 		return cli.Misusef("a connection takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
 	}
-	for _, err := range []error{o.wait.check(o.connections), o.record.check(isSet), o.log.check(), o.traces.check()} {
+	for _, err := range []error{o.wait.check(o.connections), o.live.check(), o.record.check(isSet), o.log.check(), o.traces.check()} {
 		if err != nil {
 			return err
 		}
@@ -234,10 +237,10 @@ type started struct {
 }
 
 // desk returns what all ports decide by.
-func (o *options) desk(d *started) *desk.Desk {
+func (o *options) desk(d *started, watching *live.Live) *desk.Desk {
 	return desk.New(desk.Options{
 		Engine: d.engine.Engine, Rules: d.used.named, Config: d.used.config(), Log: d.log, Fails: d.engine.health.fails, Patience: d.engine.patience,
-		Recorded: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Told: d.seen.Told, Secret: d.changed.Secret, Wait: o.wait.within(d.most),
+		Recorded: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Told: d.seen.Told, Cleared: watching.Cleared, Secret: d.changed.Secret, Wait: o.wait.within(d.most),
 	})
 }
 
@@ -246,7 +249,9 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	asked := o.state.saveSignals() // before the announcement names this process
 	again := reloadSignals(d.used.set != nil)
 	s := server{log: d.log, ports: &o.ports, door: *o.ports.door(d.named, d.listener.Addr()), open: connections{most: d.most}, drain: o.drain, grace: o.grace}
-	s.desk = o.desk(d)
+	watching := o.newLive(ctx, d, &s)
+	defer o.ports.unwatch()
+	s.desk = o.desk(d, watching)
 	s.unhealthy = func() string { return o.compat.unhealthy(s.api, s.desk) }
 	o.compat.begin(d.log, d.used.config())
 	d.changed.logIdle(d.used.named, d.used.config())
@@ -257,12 +262,13 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	s.api = api.New(api.Options{Desk: s.desk, Log: d.log, Serves: door.Serves, Who: door.Of, Keys: d.seen.Top, Dynamic: o.dynamic, Check: d.check, Also: o.compat.paths(envoy, s.unhealthy)})
 	d.changed.OnChange(s.desk.Changed)
 	d.seen.Watch(metrics.Sources{Engine: d.engine.Engine, Desk: s.desk, Unready: s.api.Unready, Rules: d.used.set, Overrides: func() int { return len(d.changed.Entries()) },
-		Certificates: o.ports.keys.Ends, CredentialsFail: o.ports.keys.Failing})
+		Daemons: d.engine.daemons(), Certificates: o.ports.keys.Ends, CredentialsFail: o.ports.keys.Failing})
 	traced, endTraces := o.traces.begin(d.seen.HTTP(s.api, s.api.Serves), s.api.Serves, d.seen, d.log)
 	defer endTraces()
 	s.traffic = traced
 	redis := resp.Options{Desk: s.desk, Clients: d.most, Log: d.log}
-	o.ports.changes = admin.New(o.admin(s.desk, d.engine, d.changed, d.drain, d.log))
+	o.ports.watch = door.Guard(door.Watch, http.HandlerFunc(watching.Stream))
+	o.ports.changes = admin.New(o.admin(s.desk, d, watching))
 	var err error
 	if s.also, err = o.ports.open(d.named, d.listener.Addr(), &s, redis, envoy, d.log); err != nil {
 		return err
@@ -282,7 +288,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	}
 	if d.used.set != nil {
 		d.used.set.Check(d.engine.Check)
-		go d.used.keepUp(ctx, s.api, s.desk, d.seen, func(config *rules.Config) {
+		go d.used.keepUp(ctx, s.api, s.desk, d.seen, watching, func(config *rules.Config) {
 			o.compat.warn(d.log, config)
 			o.warnOfPolicies(d.log, config)
 			d.changed.logIdle(config.Named(), config)
