@@ -30,6 +30,7 @@ func TestASuggestionIsTheTightestOfItsForm(t *testing.T) {
 			if err != nil || len(found.Limits) == 0 {
 				t.Fatalf("%s: %d suggestions, %v", text, len(found.Limits), err)
 			}
+			checkProposal(t, traffic, found)
 			for _, s := range found.Limits {
 				tried++
 				refusing += min(1, s.KeysRefused)
@@ -44,6 +45,23 @@ func TestASuggestionIsTheTightestOfItsForm(t *testing.T) {
 	}
 	if tried < 500 && !testing.Short() || refusing < tried/4 {
 		t.Errorf("%d suggestions, %d of which refuse something, show too little", tried, refusing)
+	}
+}
+
+// checkProposal looks for a suggestion that gives one client less, within the longest time that the log fills.
+func checkProposal(t *testing.T, traffic *Traffic, found Suggestions) {
+	t.Helper()
+	within := func(l Suggestion) int64 { return l.In1h }
+	if span := traffic.last - traffic.first; span < int64(time.Minute) {
+		within = func(l Suggestion) int64 { return l.In1s }
+	} else if span < int64(time.Hour) {
+		within = func(l Suggestion) int64 { return l.In1m }
+	}
+	at := slices.IndexFunc(found.Limits, func(l Suggestion) bool { return l.Limit == found.Proposed.Limit })
+	for _, l := range found.Limits {
+		if at < 0 || within(l) < within(found.Limits[at]) {
+			t.Fatalf("%s: proposed is %q, and %s gives one client %d", found.Target, found.Proposed.Limit, l.Limit, within(l))
+		}
 	}
 }
 
