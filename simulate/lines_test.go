@@ -61,10 +61,10 @@ func TestUnparsedLinesAreShownWithPlaceAndReason(t *testing.T) {
 	}
 	want := []simulate.Unparsed{
 		{Log: "a.log", Line: 2, Reason: "is blank"},
-		{Log: "a.log", Line: 3, Reason: "has no time", Text: strings.Repeat("x", 80)},
+		{Log: "a.log", Line: 3, Reason: "is not valid JSON", Text: strings.Repeat("x", 80)},
 		{Log: "a.log", Line: 4, Reason: "has no time", Text: "{}"},
-		{Log: "a.log", Line: 5, Reason: "has no time", Text: "y"},
-		{Log: "a.log", Line: 6, Reason: "has no time", Text: "y"},
+		{Log: "a.log", Line: 5, Reason: "is not valid JSON", Text: "y"},
+		{Log: "a.log", Line: 6, Reason: "is not valid JSON", Text: "y"},
 	}
 	if got := traffic.Samples(); !slices.Equal(got, want) {
 		t.Errorf("got samples %+v, want %+v", got, want)
@@ -73,7 +73,7 @@ func TestUnparsedLinesAreShownWithPlaceAndReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []simulate.Reason{{"has no time", 12}, {"is blank", 1}}; !slices.Equal(report.Reasons, want) {
+	if want := []simulate.Reason{{"is not valid JSON", 11}, {"has no time", 1}, {"is blank", 1}}; !slices.Equal(report.Reasons, want) {
 		t.Errorf("got reasons %v, want %v", report.Reasons, want)
 	}
 }

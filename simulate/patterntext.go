@@ -286,7 +286,7 @@ func (r *patternReader) duration(least time.Duration) time.Duration {
 		}
 		rate, err := weir.ParseRate("1/" + word)
 		d = rate.Period
-		return err == nil && isDigit(word[0]) && d >= least && d <= weir.MaxPeriod
+		return err == nil && word[0] >= '0' && word[0] <= '9' && d >= least && d <= weir.MaxPeriod
 	})
 	return d
 }
@@ -296,7 +296,7 @@ func (r *patternReader) count(least, most int64) (n int64) {
 	r.next(fmt.Sprintf("a whole number from %d to %d", least, most), func(word string) bool {
 		var err error
 		n, err = strconv.ParseInt(word, 10, 64)
-		return err == nil && isDigit(word[0]) && n >= least && n <= most
+		return err == nil && word[0] >= '0' && word[0] <= '9' && n >= least && n <= most
 	})
 	return n
 }

@@ -161,8 +161,13 @@ func TestBadCandidatesAreRefused(t *testing.T) {
 
 func repeat(line string, n int) []byte { return []byte(strings.Repeat(line+"\n", n)) }
 
+// text returns a report as JSON, without the names and formats of its logs.
 func text(t testing.TB, v any) string {
 	t.Helper()
+	if report, ok := v.(simulate.Report); ok {
+		report.Logs = nil
+		v = report
+	}
 	encoded, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)

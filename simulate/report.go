@@ -13,8 +13,10 @@ import (
 // Report is the result of a replay. `weir replay --format json` prints it as JSON. It does not depend on the order of
 // the lines.
 type Report struct {
-	Lines    int64         `json:"lines"`    // all lines read, including blank ones
-	Unparsed int64         `json:"unparsed"` // lines that were rejected
+	Logs     []LogReport   `json:"logs,omitempty"`     // how each log was read
+	Lines    int64         `json:"lines"`              // all lines read, including blank ones
+	LeftOut  int64         `json:"left_out,omitempty"` // lines outside the time or the requests that were asked for
+	Unparsed int64         `json:"unparsed"`           // lines that were rejected
 	Reasons  []Reason      `json:"unparsed_reasons,omitempty"`
 	Keys     int           `json:"keys"` // distinct keys
 	First    time.Time     `json:"-"`    // the earliest event; zero without events
@@ -55,7 +57,7 @@ type MinuteReport struct {
 
 // report returns the figures that do not depend on a candidate.
 func (t *Traffic) report() Report {
-	r := Report{Lines: t.lines, Unparsed: t.unparsed, Reasons: t.Reasons(), Keys: len(t.keys), Limits: []LimitReport{}}
+	r := Report{Logs: t.Logs(), Lines: t.reader().Lines(), Unparsed: t.reader().Rejected(), LeftOut: t.reader().LeftOut(), Reasons: t.Reasons(), Keys: len(t.keys), Limits: []LimitReport{}}
 	if len(t.events) > 0 {
 		r.First, r.Last = time.Unix(0, t.first).UTC(), time.Unix(0, t.last).UTC()
 	}

@@ -24,83 +24,105 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
+
+	"github.com/weirflow/weir/internal/accesslog"
 )
 
 // Traffic holds the events of access logs: a key and a time each. It needs 16 to 36 bytes for each line, and
 // about 100 bytes plus the text for each distinct key.
 type Traffic struct {
-	parser parser
-	ids    map[string]uint32
-	keys   []string // by id
+	logs  *accesslog.Reader
+	slots []accesslog.Slot // the fields of the key
+	cost  []accesslog.Slot // the field of the cost; empty: each cost is 1
+	text  []byte           // of a key of several fields
+
+	ids  map[string]uint32
+	keys []string // by id
 
 	events      []event
 	starts      []int // grouped by key: events[starts[id]:starts[id+1]] are those of a key
 	first, last int64 // the earliest and the latest time
 
-	lines    int64
-	unparsed int64
-	reasons  map[string]int64
-	samples  []Unparsed
+	mostEvents, mostKeys int
 }
 
-// Unparsed is a rejected line.
-type Unparsed struct {
-	Log    string // the name passed to ReadLog
-	Line   int64  // from 1
-	Reason string
-	Text   string // the beginning of the line
-}
-
+// The bounds of the memory of a Traffic: 9 GB of events, and as much of keys.
 const (
-	maxSamples    = 5
-	maxSampleText = 80
+	mostEvents = 250_000_000
+	mostKeys   = 1 << 25
+)
+
+type (
+	// LogReport says how a log was read.
+	LogReport = accesslog.Found
+	// Unparsed is a rejected line.
+	Unparsed = accesslog.Rejected
+	// Reason is a reason to reject lines, and the number of lines.
+	Reason = accesslog.Reason
 )
 
 // NewTraffic returns an empty Traffic that identifies lines by key. ReadLog refuses a zero key.
-func NewTraffic(key Key) *Traffic {
-	return &Traffic{parser: newParser(key), ids: map[string]uint32{}, reasons: map[string]int64{}}
+func NewTraffic(key Key) *Traffic { return NewTrafficOf(nil, key) }
+
+// NewTrafficOf returns an empty Traffic whose logs a reader reads that has options. Only the program can make one.
+func NewTrafficOf(logs *accesslog.Reader, key Key) *Traffic {
+	t := &Traffic{logs: logs, ids: map[string]uint32{}, mostEvents: mostEvents, mostKeys: mostKeys}
+	for _, name := range key.fields {
+		t.slots = append(t.slots, t.reader().Want(name))
+	}
+	return t
 }
 
-// CostFrom makes the named field of JSON lines the cost of each event: a whole number up to 1,000,000,000. Call it
-// before ReadLog. By default each cost is 1.
-func (t *Traffic) CostFrom(field string) { t.parser.costFrom(field) }
+// reader returns the reader of the logs. Without options it is made when it is first needed.
+func (t *Traffic) reader() *accesslog.Reader {
+	if t.logs == nil {
+		t.logs, _ = accesslog.NewReader(accesslog.Options{}) // which have no fault
+	}
+	return t.logs
+}
 
-// ReadLog adds the lines of an access log. It detects the format of each line: combined, common or JSON. It reads
-// plain text and gzip. Several logs form one stream of traffic. The name appears in errors and in [Traffic.Samples].
-// After an error, the lines before it remain added.
+// CostFrom makes the named field the cost of each event: a whole number up to 1,000,000,000. Call it before ReadLog. By
+// default each cost is 1.
+func (t *Traffic) CostFrom(field string) { t.cost = []accesslog.Slot{t.reader().Want(field)} }
+
+// ReadLog adds the lines of an access log. It detects the format of the log by its first lines, and [Traffic.Logs] says
+// which it was. It reads plain text and gzip. Several logs form one stream of traffic. The name appears in errors and in
+// [Traffic.Samples]. After an error, the lines before it remain added.
 func (t *Traffic) ReadLog(name string, r io.Reader) error {
-	switch {
-	case len(t.parser.fields) == 0:
+	if len(t.slots) == 0 {
 		return fmt.Errorf("simulate: read %s: the key names no field: make the Traffic with NewTraffic and ParseKey", name)
-	case r == nil:
-		return fmt.Errorf("simulate: read %s: the reader is nil", name)
 	}
 	t.starts = nil
-	var number int64
-	err := eachLine(r, func(line []byte, long bool) error {
-		number++
-		t.lines++
-		at, key, why := t.parser.parse(line, long)
-		cost := uint32(1)
-		if why == "" {
-			cost, why = t.parser.cost()
-		}
-		if why != "" {
-			t.reject(Unparsed{Log: name, Line: number, Reason: why}, line)
-			return nil
-		}
-		id, err := t.intern(key)
-		if err != nil {
-			return err
-		}
-		t.add(event{at, id, cost})
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("simulate: read %s after line %d: %w", name, number, err)
+	if err := t.logs.Read(name, r, t.entry); err != nil {
+		return fmt.Errorf("simulate: %w", err)
 	}
 	return nil
+}
+
+// entry adds an entry of a log.
+func (t *Traffic) entry(e *accesslog.Entry) (why string, err error) {
+	key, why := t.keyOf(e)
+	if why != "" {
+		return why, nil
+	}
+	cost, why := t.costOf(e)
+	if why != "" {
+		return why, nil
+	}
+	id, known := t.ids[string(key)]
+	switch {
+	case len(t.events) >= t.mostEvents:
+		return whyTooMany, nil
+	case !known && len(t.keys) >= t.mostKeys:
+		return whyTooMixed, nil
+	case !known:
+		id = uint32(len(t.keys))
+		text := string(key)
+		t.ids[text] = id
+		t.keys = append(t.keys, text)
+	}
+	t.add(event{e.Time, id, cost})
+	return "", nil
 }
 
 func (t *Traffic) add(e event) {
@@ -111,52 +133,37 @@ func (t *Traffic) add(e event) {
 	t.events = append(t.events, e)
 }
 
-// intern returns the id of a key and adds a new key.
-func (t *Traffic) intern(key []byte) (uint32, error) {
-	if id, ok := t.ids[string(key)]; ok {
-		return id, nil
+// cut drops the events outside the time that counts, which may depend on the end of the logs, and keys without events.
+func (t *Traffic) cut() {
+	from, to := t.reader().Span()
+	if len(t.events) == 0 || t.first >= from && t.last < to {
+		return
 	}
-	if uint64(len(t.keys)) >= maxKeys {
-		return 0, fmt.Errorf("more than %d distinct keys", uint32(maxKeys))
-	}
-	id := uint32(len(t.keys))
-	text := string(key)
-	t.ids[text] = id
-	t.keys = append(t.keys, text)
-	return id, nil
-}
-
-const maxKeys = 1<<32 - 1
-
-func (t *Traffic) reject(u Unparsed, line []byte) {
-	t.unparsed++
-	t.reasons[u.Reason]++
-	if len(t.samples) < maxSamples {
-		u.Text = string(line[:min(len(line), maxSampleText)])
-		t.samples = append(t.samples, u)
+	events, keys := t.events, t.keys
+	t.events, t.keys, t.ids = nil, nil, map[string]uint32{}
+	for _, e := range events {
+		if e.at < from || e.at >= to {
+			t.reader().Leave(1)
+			continue
+		}
+		id, known := t.ids[keys[e.key]]
+		if !known {
+			id = uint32(len(t.keys))
+			t.ids[keys[e.key]] = id
+			t.keys = append(t.keys, keys[e.key])
+		}
+		t.add(event{e.at, id, e.cost})
 	}
 }
+
+// Logs says how each log was read.
+func (t *Traffic) Logs() []LogReport { return t.reader().Found() }
 
 // Samples returns the first rejected lines, in the order of reading.
-func (t *Traffic) Samples() []Unparsed { return slices.Clone(t.samples) }
-
-// Reason is a reason to reject lines, and the number of lines.
-type Reason struct {
-	Reason string `json:"reason"`
-	Lines  int64  `json:"lines"`
-}
+func (t *Traffic) Samples() []Unparsed { return t.reader().Samples() }
 
 // Reasons returns the reasons to reject lines so far, the most frequent first.
-func (t *Traffic) Reasons() []Reason {
-	var all []Reason
-	for reason, lines := range t.reasons {
-		all = append(all, Reason{reason, lines})
-	}
-	slices.SortFunc(all, func(a, b Reason) int {
-		return cmp.Or(cmp.Compare(b.Lines, a.Lines), strings.Compare(a.Reason, b.Reason))
-	})
-	return all
-}
+func (t *Traffic) Reasons() []Reason { return t.reader().Reasons() }
 
 // event is a line that counts.
 type event struct {
@@ -173,6 +180,7 @@ func (t *Traffic) group() {
 	if t.starts != nil {
 		return
 	}
+	t.cut()
 	slices.SortFunc(t.events, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.at, b.at), cmp.Compare(a.cost, b.cost))
 	})

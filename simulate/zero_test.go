@@ -12,11 +12,7 @@ import (
 // filled returns traffic with one event.
 func filled(t *testing.T, log string) *Traffic {
 	t.Helper()
-	traffic := NewTraffic(mustKey(t, "key"))
-	if err := traffic.ReadLog("log", strings.NewReader(log)); err != nil {
-		t.Fatal(err)
-	}
-	return traffic
+	return filledBy(t, mustKey(t, "key"), log)
 }
 
 func TestWhatNobodyFilledInIsAnErrorAndNoPanic(t *testing.T) {
@@ -94,4 +90,22 @@ func mustCandidate(t *testing.T, text string) Candidate {
 		t.Fatal(err)
 	}
 	return c
+}
+
+func filledBy(t *testing.T, key Key, log string) *Traffic {
+	t.Helper()
+	traffic := NewTraffic(key)
+	if err := traffic.ReadLog("log", strings.NewReader(log)); err != nil {
+		t.Fatal(err)
+	}
+	return traffic
+}
+
+func mustKey(t testing.TB, texts ...string) Key {
+	t.Helper()
+	key, err := ParseKey(texts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }

@@ -19,6 +19,7 @@ var layers = []layer{
 		standard: []string{"math/rand/v2", "net", "net/", "os", "os/", "testing"},
 	},
 	{name: "workshop", packages: []string{"internal/rules", "internal/release", "internal/house"}, standard: []string{"flag", "os", "os/"}},
+	{name: "logs", packages: []string{"internal/accesslog"}, mayUse: []string{"kit"}, standard: []string{"net/netip"}},
 	{name: "core", packages: []string{"internal/*"}, mayUse: []string{"core", "functions"}, standard: []string{"log/slog"}},
 	{name: "root", packages: []string{"."}, mayUse: []string{"core", "functions", "calendar"}, standard: []string{"log/slog", "math/rand/v2"}},
 	{name: "engine kit", packages: []string{"enginekit"}, mayUse: []string{"root", "core", "functions"}, standard: []string{"math/rand/v2"}},
@@ -43,7 +44,7 @@ var layers = []layer{
 	{
 		name:     "adapters",
 		packages: []string{"httplimit", "grpclimit", "promlimit", "otellimit", "fetch", "simulate"},
-		mayUse:   []string{"rooms of adapters", "kit", "engine kit", "root"},
+		mayUse:   []string{"logs", "rooms of adapters", "kit", "engine kit", "root"},
 		standard: []string{"log/slog", "math/rand/v2", "net", "net/"},
 	},
 	{
@@ -55,7 +56,7 @@ var layers = []layer{
 	{
 		name:     "commands",
 		packages: []string{"cmd/weir/internal/serve", "cmd/weir/internal/pace", "cmd/weir/internal/fetch", "cmd/weir/internal/replay", "cmd/weir/internal/simulate", "cmd/weir/internal/check", "cmd/weir/internal/inspect", "cmd/weir/internal/ctl"},
-		mayUse:   []string{"fronts", "rooms of the program", "adapters", "engines", "kit", "engine kit", "root"},
+		mayUse:   []string{"logs", "fronts", "rooms of the program", "adapters", "engines", "kit", "engine kit", "root"},
 		standard: []string{"log/slog", "net", "net/", "os", "os/"},
 	},
 	{
@@ -67,7 +68,7 @@ var layers = []layer{
 	{
 		name:     "rooms of the program",
 		packages: []string{"cmd/weir/internal/*"},
-		mayUse:   []string{"rooms of the program", "adapters", "engines", "kit", "engine kit", "root"},
+		mayUse:   []string{"logs", "rooms of the program", "adapters", "engines", "kit", "engine kit", "root"},
 		standard: []string{"log/slog", "math/rand/v2", "net", "net/", "os"},
 	},
 	{

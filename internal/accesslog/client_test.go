@@ -1,4 +1,4 @@
-package simulate
+package accesslog
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 func TestSamplesHaveTheirClientOrAReason(t *testing.T) {
-	const noClient, clients = "does not begin with the address of a client", "names several addresses, and any may be that of the client"
+	const noClient, clients = "has a client that is not an address", "names several addresses, and any may be that of the client"
 	const tail = ` - - [11/Oct/2023:22:14:11 +0000] "GET /a HTTP/1.1" 200 157 "-" "-"`
 	for _, c := range []struct{ line, key, why string }{
 		{"192.0.2.22:50711" + tail, "192.0.2.22", ""},
@@ -23,13 +23,13 @@ func TestSamplesHaveTheirClientOrAReason(t *testing.T) {
 		{`{"time":1697062451,"remote_addr":"192.0.2.45:9991"}`, "192.0.2.45", ""},
 		{`{"ts":1697062451,"request":{"remote_ip":"10.0.0.1","client_ip":"2001:db8::5"}}`, "2001:db8::/64", ""},
 
-		{"2023-10-11T22:14:11.123456789Z stdout F 192.0.2.27" + tail, "", noClient},
-		{"Oct 11 22:14:11 web1 nginx: 192.0.2.21" + tail, "", noClient},
-		{"web-1  | 192.0.2.21" + tail, "", noClient},
-		{"2023/10/11 22:14:11 192.0.2.42" + tail, "", noClient},
+		{"2023-10-11T22:14:11.123456789Z stdout F 192.0.2.27" + tail, "192.0.2.27", ""},
+		{"Oct 11 22:14:11 web1 nginx: 192.0.2.21" + tail, "192.0.2.21", ""},
+		{"web-1  | 192.0.2.21" + tail, "192.0.2.21", ""},
+		{"2023/10/11 22:14:11 192.0.2.42" + tail, "192.0.2.42", ""},
 		{"22:14:11 192.0.2.42" + tail, "", noClient},
 		{"1697062451 192.0.2.42" + tail, "", noClient},
-		{"79a59df900b949e5 bucket [06/Feb/2019:00:00:31 +0000] 192.0.2.1 79a59df900b949e5", "", noClient},
+		{"79a59df900b949e5 bucket [06/Feb/2019:00:00:31 +0000] 192.0.2.1 79a59df900b949e5", "192.0.2.1", ""},
 		{"client.example" + tail, "", noClient},
 		{"unix:" + tail, "", noClient},
 		{"192.0.2.300" + tail, "", noClient},
@@ -44,8 +44,7 @@ func TestSamplesHaveTheirClientOrAReason(t *testing.T) {
 		{`{"ts":1697062451,"ip":"unix:","remote_addr":"10.0.0.1"}`, "", "has a client that is not an address"},
 		{`{"ts":1697062451,"ip":"192.0.2.21, 10.0.0.1"}`, "", clients},
 	} {
-		parser := newParser(mustKey(t, "ip"))
-		if _, key, why := parser.parse([]byte(c.line), false); string(key) != c.key || why != c.why {
+		if _, key, why := one(t, c.line, "ip"); key != c.key || why != c.why {
 			t.Errorf("%s: got key %q, reason %q, want %q, %q", c.line, key, why, c.key, c.why)
 		}
 	}
@@ -53,21 +52,22 @@ func TestSamplesHaveTheirClientOrAReason(t *testing.T) {
 
 func TestAnyNameOfTheClientIsKeyedAsAnAddress(t *testing.T) {
 	for _, name := range clientNames {
-		parser := newParser(mustKey(t, name))
+		if name == "client" {
+			continue // which is the whole address
+		}
 		line := `{"time":1,"` + name + `":"[2001:db8::1]:80"}`
 		if inner, nested := strings.CutPrefix(name, "request."); nested {
 			line = `{"time":1,"request":{"` + inner + `":"[2001:db8::1]:80"}}`
 		}
-		if _, key, why := parser.parse([]byte(line), false); string(key) != "2001:db8::/64" || why != "" {
+		if _, key, why := one(t, line, name); key != "2001:db8::/64" || why != "" {
 			t.Errorf("--key %s of %s: got %q, reason %q, want 2001:db8::/64", name, line, key, why)
 		}
 	}
 }
 
 func TestALineNeedsAClientOnlyForAKeyThatHasOne(t *testing.T) {
-	parser := newParser(mustKey(t, "path"))
 	line := `Oct 11 22:14:11 web1 nginx: 192.0.2.21 - - [11/Oct/2023:22:14:11 +0000] "GET /a HTTP/1.1" 200 157`
-	if _, key, why := parser.parse([]byte(line), false); string(key) != "/a" || why != "" {
+	if _, key, why := one(t, line, "path"); key != "/a" || why != "" {
 		t.Errorf("got key %q, reason %q, want /a", key, why)
 	}
 }
@@ -75,12 +75,11 @@ func TestALineNeedsAClientOnlyForAKeyThatHasOne(t *testing.T) {
 func TestTheClientOfARandomLineIsRightOrNotUnderstood(t *testing.T) {
 	random := rand.New(rand.NewPCG(39, 6))
 	understood, plain := 0, 0
-	for range 60_000 {
+	for range 6_000 {
 		line := drawLine(random)
-		parser := newParser(mustKey(t, "ip"))
-		_, key, why := parser.parse([]byte(line.text), false)
+		_, key, why := one(t, line.text, "ip")
 		switch {
-		case why == "" && string(key) != front.AddressKey(line.client, 64):
+		case why == "" && key != front.AddressKey(line.client, 64):
 			t.Fatalf("%s: got key %q, want that of %s", line.text, key, line.client)
 		case why != "" && line.plain:
 			t.Fatalf("%s: %s, want the key of %s", line.text, why, line.client)
@@ -91,8 +90,8 @@ func TestTheClientOfARandomLineIsRightOrNotUnderstood(t *testing.T) {
 			plain++
 		}
 	}
-	if plain < 3_000 || understood < plain {
-		t.Errorf("got %d lines with nothing odd, %d understood, want at least 3,000 of each", plain, understood)
+	if plain < 300 || understood < plain {
+		t.Errorf("got %d lines with nothing odd, %d understood, want at least 300 of each", plain, understood)
 	}
 }
 
