@@ -73,7 +73,7 @@ func TestUnparsedLinesAreShownWithPlaceAndReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []simulate.Reason{{"is not valid JSON", 11}, {"has no time", 1}, {"is blank", 1}}; !slices.Equal(report.Reasons, want) {
+	if want := []simulate.Reason{{Reason: "is not valid JSON", Lines: 11}, {Reason: "has no time", Lines: 1}, {Reason: "is blank", Lines: 1}}; !slices.Equal(report.Reasons, want) {
 		t.Errorf("got reasons %v, want %v", report.Reasons, want)
 	}
 }

@@ -18,6 +18,7 @@ type options struct {
 	top     int
 	names   bool // in the page of --report
 	holds   holdOptions
+	reading readOptions
 }
 
 // targetForms are an example of each target.

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -41,13 +42,18 @@ tightest, and says why. A client is a value of --key.
 With --report it also writes a page with pictures and tables, one file that goes into
 a mail. Keys in it are masked, unless --names shows them.
 
-A FILE is in the combined or common format, or holds JSON lines, as plain text
-or gzip. Without a FILE, or with '-', replay reads standard input. Several files
-are one stream. The order of the lines does not matter.
+A FILE is an access log, plain or gzip, of nginx, Apache, Caddy, Traefik, Envoy,
+HAProxy, an AWS load balancer, CloudFront, S3 or IIS, JSON lines or CSV, also
+inside of what Kubernetes, Docker or syslog write around it. Its first 1,000 lines
+show the format, or what a pipe brings in 2 seconds; the report says which it is,
+and what is taken for the time and the client. --log-format tells it. Without a
+FILE, or with '-', replay reads standard input, until its end or until Ctrl-C.
+Several files are one stream. The order of the lines does not matter.
 
 A key consists of one field or several: ip, method, path (without the query),
-query, uri, status, user, referer, agent, host. In JSON lines any other field
-works too; dots name a nested field. The ip of an IPv6 address is its /64, as in
+query, uri, status, user, referer, agent, host, header.NAME. Any other name is a
+variable of a pattern, a column, or a field of JSON lines, nested ones with dots.
+The ip of an IPv6 address is its /64, and of a list the client by --trust, as in
 the daemon. Replay counts lines without a readable time or key as unparsed, with
 the reason, and shows the first of them.`,
 		Example: `  weir replay --limit 'token bucket 1/s burst 10' access.log
@@ -61,7 +67,7 @@ the reason, and shows the first of them.`,
   zcat access.log.*.gz | weir replay --limit 'sliding log 5/10s' --format json --top 3
   weir rules import nginx nginx.conf > weir.yaml && weir replay --config weir.yaml access.log`,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			return o.run(files, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return o.run(cmd.Context(), files, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
@@ -71,6 +77,7 @@ the reason, and shows the first of them.`,
 	flags.StringVar(&o.cost, "cost", "", "read the cost of each line from this `FIELD` of JSON lines; without it each costs 1")
 	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
 	flags.BoolVar(&o.names, "names", false, "show keys in the page of --report, which masks them by default")
+	o.reading.addFlags(cmd)
 	o.holds.addFlags(cmd)
 	cli.Offer(cmd, "suggest", targetForms...)
 	cli.Offer(cmd, "cost", "cost")
@@ -78,7 +85,7 @@ the reason, and shows the first of them.`,
 }
 
 // run replays the files and writes the report to out.
-func (o *options) run(files []string, in io.Reader, out, errs io.Writer) error {
+func (o *options) run(ctx context.Context, files []string, in io.Reader, out, errs io.Writer) error {
 	key, candidates, err := o.parse()
 	if err != nil {
 		return err
@@ -89,16 +96,11 @@ func (o *options) run(files []string, in io.Reader, out, errs io.Writer) error {
 	if len(files) == 0 {
 		files = []string{"-"}
 	}
-	traffic := simulate.NewTraffic(key)
-	if o.cost != "" {
-		traffic.CostFrom(o.cost)
-	}
 	progress := cli.NewProgress(errs, cli.ProgressDelay)
 	defer progress.Stop()
-	for _, name := range files {
-		if err := o.ReadLog(traffic, name, in, progress); err != nil {
-			return err
-		}
+	traffic, err := o.read(ctx, key, files, in, progress)
+	if err != nil {
+		return err
 	}
 	report, err := traffic.Replay(candidates, o.replayOptions(progress))
 	if err != nil {
@@ -119,6 +121,29 @@ func (o *options) run(files []string, in io.Reader, out, errs io.Writer) error {
 		return err
 	}
 	return printUnparsed(errs, traffic, report)
+}
+
+// read reads the files until their end, or until a signal: then what was read counts.
+func (o *options) read(ctx context.Context, key simulate.Key, files []string, in io.Reader, progress *cli.Progress) (*simulate.Traffic, error) {
+	ctx, stop := cli.UntilSignal(ctx)
+	defer stop()
+	reader, err := o.reading.reader(ctx.Done())
+	if err != nil {
+		return nil, err
+	}
+	if files, err = logsOf(files); err != nil {
+		return nil, err
+	}
+	traffic := simulate.NewTrafficOf(reader, key)
+	if o.cost != "" {
+		traffic.CostFrom(o.cost)
+	}
+	for _, name := range files {
+		if err := o.ReadLog(traffic, name, in, progress); err != nil {
+			return nil, err
+		}
+	}
+	return traffic, nil
 }
 
 func (o *options) print(out io.Writer, key simulate.Key, files []string, report simulate.Report) error {
@@ -157,8 +182,8 @@ func printUnparsed(errs io.Writer, traffic *simulate.Traffic, report simulate.Re
 		return cli.Fail(errors.New("replay: the input is empty"), "name a log, or pipe one in: weir replay --limit 60/m access.log")
 	case report.Unparsed == report.Lines:
 		return cli.Fail(fmt.Errorf("replay: none of %s could be read", cli.Plural(report.Lines, "line")),
-			"a line needs a time and the fields of --key, in the combined or common format or as JSON",
-			"cut off what a collector wrote in front of the lines: sed 's/^[^|]*| //' access.log | weir replay …")
+			"a line needs a time and the fields of --key; --log-format names the format, or spells it: --log-format '$remote_addr [$time_local] \"$request\"'",
+			"where a line names several addresses, --trust names the proxies")
 	}
 	return nil
 }

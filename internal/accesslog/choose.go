@@ -1,0 +1,84 @@
+package accesslog
+
+import (
+	"slices"
+	"strings"
+)
+
+// choose finds the variables with the time and the client: those that most of the lines have. It returns false if the
+// lines lack what makes the format.
+func (l *layout) choose(lines [][]byte) bool {
+	present, readable := make([]int, len(l.names)), make([]int, len(l.names))
+	for _, line := range lines {
+		l.split.split(line, l.values)
+		for i, v := range l.values {
+			if v != nil {
+				present[i]++
+			}
+		}
+		for _, name := range l.format.timeList() {
+			if i := l.at(name); i >= 0 && l.values[i] != nil {
+				if _, why := parseTime(l.values[i]); why == "" {
+					readable[i]++
+				}
+			}
+		}
+	}
+	for i, n := range present {
+		readable[i] += n // of several that are read as often, or never, the one that is there
+	}
+	c := &l.chosen
+	c.time = l.most(l.format.timeList(), readable)
+	if l.format.shape == byFields || l.format.shape == byColumns {
+		if slices.Contains(l.names, "date") && slices.Contains(l.names, "time") && (c.time == "date" || c.time == "time") {
+			c.time, c.clock = "date", "time"
+		}
+	}
+	c.client = l.most(l.format.clientList(), present)
+	c.forwarded = l.most(forwardedNames, present)
+	if c.forwarded == c.client || c.forwarded != "" && present[l.at(c.forwarded)] == 0 {
+		c.forwarded = ""
+	}
+	if l.at(l.format.took) >= 0 {
+		c.took = l.format.took
+	}
+	for _, name := range append(strings.Fields(l.format.needs), c.time) {
+		if i := l.at(name); i < 0 || l.format.shape == byJSON && present[i] == 0 {
+			return false
+		}
+	}
+	return l.format.client == "" || l.format.client == "-" || c.client != "" && present[l.at(c.client)] > 0
+}
+
+// most returns the variable that counts most, the first of several, or the empty text if there is none.
+func (l *layout) most(names []string, counts []int) (best string) {
+	for _, name := range names {
+		if i := l.at(name); i >= 0 && (best == "" || counts[i] > counts[l.at(best)]) {
+			best = name
+		}
+	}
+	return best
+}
+
+// at returns the place of a variable, or -1.
+func (l *layout) at(name string) int { return slices.Index(l.names, name) }
+
+// bind finds the places of the chosen variables and of the wanted fields.
+func (l *layout) bind(wanted []field) {
+	c := &l.chosen
+	c.timeAt, c.clockAt, c.clientAt, c.forwardedAt, c.tookAt = l.at(c.time), l.at(c.clock), l.at(c.client), l.at(c.forwarded), l.at(c.took)
+	c.userAt = -1
+	if l.format.shape == byPattern {
+		c.userAt = l.at("remote_user")
+	}
+	l.slots = make([]binding, len(wanted))
+	for slot, w := range wanted {
+		b := binding{kind: w.kind, missing: missing(w.name)}
+		for _, s := range w.sources {
+			if i := l.at(s.name); i >= 0 {
+				b.sources = append(b.sources, placed{i, s.take})
+			}
+		}
+		l.slots[slot] = b
+	}
+}

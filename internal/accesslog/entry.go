@@ -1,0 +1,106 @@
+package accesslog
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Entry is one request of a log. Its values are valid until the next one is read.
+type Entry struct {
+	Time  int64         // as the line stamps it, in nanoseconds since the Unix epoch
+	Step  time.Duration // the finest difference of times that the log can tell, by its first lines
+	Stamp Stamp         // the end of the request that Time is
+
+	layout *layout
+	who    client
+	asked  bool // who is known
+}
+
+// Value returns the value of a field. It is not ok, and nil, if the line has no such field, and not ok, and a dash, if the
+// server has written that the request had none.
+func (e *Entry) Value(s Slot) (value []byte, ok bool) {
+	b := &e.layout.slots[s]
+	switch b.kind {
+	case clientKey, clientAddress:
+		return e.clientValue(b.kind)
+	case addressKey:
+		for i := range b.sources {
+			if v := e.layout.values[b.sources[i].at]; v != nil {
+				c := e.layout.clients.of(v, nil)
+				return bytesOf(c.key), c.why == ""
+			}
+		}
+		return nil, false
+	}
+	for i := range b.sources {
+		v := e.layout.values[b.sources[i].at]
+		if v != nil && b.sources[i].take != nil {
+			v = b.sources[i].take(v)
+		}
+		if v != nil {
+			return v, len(v) != 1 || v[0] != '-'
+		}
+	}
+	return nil, false
+}
+
+// Why completes "the line …" with the reason why a field has no value.
+func (e *Entry) Why(s Slot) string {
+	b := &e.layout.slots[s]
+	switch {
+	case e.layout.broken:
+		return whyNotJSON
+	case b.kind == clientKey || b.kind == clientAddress:
+		if e.client(); e.who.why != "" {
+			return e.who.why
+		}
+	case b.kind == addressKey:
+		for i := range b.sources {
+			if v := e.layout.values[b.sources[i].at]; v != nil {
+				return e.layout.clients.of(v, nil).why
+			}
+		}
+	}
+	return b.missing
+}
+
+// Took returns how long the request took, if the line says so.
+func (e *Entry) Took() (took time.Duration, ok bool) {
+	l := e.layout
+	if l.chosen.tookAt < 0 || l.values[l.chosen.tookAt] == nil {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(string(l.values[l.chosen.tookAt]), 64)
+	if err != nil || !(n >= 0) || n*float64(l.format.unit) > float64(1<<62) {
+		return 0, false
+	}
+	return time.Duration(n * float64(l.format.unit)), true
+}
+
+func (e *Entry) clientValue(k kind) ([]byte, bool) {
+	if peer := e.layout.plainPeer(); peer != nil {
+		return peer, true
+	}
+	e.client()
+	if k == clientAddress {
+		return bytesOf(e.who.address), e.who.why == ""
+	}
+	return bytesOf(e.who.key), e.who.why == ""
+}
+
+func (e *Entry) client() {
+	if !e.asked {
+		e.asked, e.who = true, e.layout.client()
+	}
+}
+
+func bytesOf(text string) []byte {
+	if text == "" {
+		return nil
+	}
+	return []byte(text)
+}
+
+// missing is the reason to reject a line without a field.
+func missing(name string) string { return fmt.Sprintf(whyNoField, name) }

@@ -1,0 +1,155 @@
+package accesslog
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"time"
+)
+
+// fit says how much of a line a format explains.
+type fit struct {
+	found int  // variables
+	whole bool // all of the format is there; otherwise the line is cut short, or in another format
+	exact bool // and there is no text behind it
+}
+
+// splitter finds the values of the variables of a line.
+type splitter interface {
+	split(line []byte, values [][]byte) fit
+}
+
+// layout is how the lines of one log are read.
+type layout struct {
+	format *format
+	names  []string
+	split  splitter
+	values [][]byte // of the last line, by name
+	fits   string   // why it was chosen
+
+	wrapper   *format
+	unwrapped string   // the reason to reject a line that is not wrapped
+	unwrapper splitter // nil for none
+	wrapping  [][]byte
+	lineAt    int
+	header    []byte // the line that names the columns
+
+	chosen   chosen
+	slots    []binding
+	step     time.Duration // the finest of the first lines
+	zoneless bool
+	broken   bool // the last line is no whole object
+	clients  *clients
+	moment   []byte // of two columns
+	last     Entry
+}
+
+// chosen are the variables that hold what every entry needs. Those that a log lacks are empty, and their places -1.
+type chosen struct {
+	time, clock, client, forwarded, took           string // clock is the second column of a time
+	timeAt, clockAt, clientAt, forwardedAt, tookAt int
+	userAt                                         int
+}
+
+// binding is where a log has a field.
+type binding struct {
+	kind    kind
+	sources []placed
+	missing string
+}
+
+type placed struct {
+	at   int
+	take func([]byte) []byte
+}
+
+// newLayout returns the layout of a format for lines such as these, or nil if they cannot be in it.
+func newLayout(f *format, lines [][]byte, r *Reader) *layout {
+	l := &layout{format: f, clients: &r.clients}
+	switch f.shape {
+	case byPattern:
+		p, _ := parsePattern(f.pattern, !f.told || f.name != "pattern")
+		l.split, l.names = p, p.names()
+	case byJSON:
+		l.names = f.mayNeed(r.wanted)
+		l.split = newObject(l.names)
+	case byColumns:
+		l.columns(newColumns(lines[0]), lines[0])
+	case byFields:
+		i := slices.IndexFunc(lines, isFields)
+		if i < 0 {
+			return nil
+		}
+		l.columns(fieldsOf(lines[i]), lines[i])
+	}
+	l.values = make([][]byte, len(l.names))
+	if !l.choose(lines) && !f.told {
+		return nil
+	}
+	l.bind(r.wanted)
+	return l
+}
+
+func (l *layout) columns(c *columns, header []byte) {
+	l.split, l.names, l.header = c, c.names, bytes.Clone(header)
+}
+
+const fieldsDirective = "#Fields:"
+
+func isFields(line []byte) bool { return bytes.HasPrefix(line, []byte(fieldsDirective)) }
+
+// fieldsOf returns the columns that a directive of the W3C's format names.
+func fieldsOf(line []byte) *columns {
+	c := &columns{names: strings.Fields(string(line[len(fieldsDirective):])), separator: ' '}
+	if slices.Contains(c.names, "x-edge-location") {
+		c.separator = '\t'
+	}
+	return c
+}
+
+// isHeader reports whether a line names columns, and reads the names.
+func (l *layout) isHeader(line []byte, wanted []field) bool {
+	switch {
+	case l.format.shape == byColumns:
+		return bytes.Equal(line, l.header)
+	case l.format.shape != byFields || len(line) == 0 || line[0] != '#':
+		return false
+	case isFields(line) && !bytes.Equal(line, l.header):
+		l.columns(fieldsOf(line), line)
+		l.values = make([][]byte, len(l.names))
+		l.bind(wanted)
+	}
+	return true
+}
+
+// mayNeed are the fields of objects that may be read.
+func (f *format) mayNeed(wanted []field) (names []string) {
+	names = slices.Concat(f.timeList(), f.clientList(), forwardedNames, strings.Fields(f.needs))
+	if f.took != "" {
+		names = append(names, f.took)
+	}
+	for _, w := range wanted {
+		for _, s := range w.sources {
+			names = append(names, s.name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (f *format) timeList() []string {
+	if f.time == "" {
+		return timeNames
+	}
+	return strings.Fields(f.time)
+}
+
+func (f *format) clientList() []string {
+	switch f.client {
+	case "":
+		return clientNames
+	case "-":
+		return nil
+	}
+	return strings.Fields(f.client)
+}

@@ -1,0 +1,121 @@
+package accesslog
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+)
+
+// maxLine bounds a line, and with it the memory of a log.
+const maxLine = 1 << 20
+
+// readSize is how much is read at once, at least.
+const readSize = 64 << 10
+
+// errLate says that a log is slow.
+var errLate = errors.New("the log is slow")
+
+// piece is some whole lines of a log, or the beginning of a line that is too long, or the error that ended the log.
+type piece struct {
+	text []byte
+	long bool
+	err  error
+}
+
+// pump reads a log on a goroutine of its own, so that a slow pipe can be left.
+func pump(log io.Reader, stop <-chan struct{}) <-chan piece {
+	pieces := make(chan piece, 2)
+	go func() {
+		defer close(pieces)
+		send := func(p piece) bool {
+			select {
+			case pieces <- p:
+				return true
+			case <-stop:
+				return false
+			}
+		}
+		opened, err := openLog(log)
+		if err == nil {
+			err = cutPieces(opened, send)
+		}
+		if err != io.EOF {
+			send(piece{err: err})
+		}
+	}()
+	return pieces
+}
+
+// cutPieces sends a log in pieces, and returns the error that ended it.
+func cutPieces(log io.Reader, send func(piece) bool) error {
+	var rest []byte // of a line that is not complete
+	tooLong := false
+	for {
+		buffer := make([]byte, len(rest)+readSize)
+		n, err := log.Read(buffer[copy(buffer, rest):])
+		text := buffer[:len(rest)+n]
+		if tooLong { // its beginning was sent
+			end := bytes.IndexByte(text, '\n')
+			tooLong = end < 0
+			text = text[end+1:]
+			if tooLong {
+				text = nil
+			}
+		}
+		whole := bytes.LastIndexByte(text, '\n') + 1
+		rest = text[whole:]
+		if err != nil {
+			whole, rest = len(text), nil
+		}
+		if p := (piece{text: text[:whole]}); whole > 0 && !send(p) {
+			return io.EOF
+		}
+		if err != nil {
+			return err
+		}
+		if len(rest) > maxLine+1 { // with the end of a line of Windows
+			tooLong = true
+			if !send(piece{text: rest, long: true}) {
+				return io.EOF
+			}
+			rest = nil
+		}
+	}
+}
+
+// openLog detects and undoes gzip, and skips a byte order mark.
+func openLog(r io.Reader) (*bufio.Reader, error) {
+	log := bufio.NewReaderSize(r, readSize)
+	if magic, _ := log.Peek(2); string(magic) == "\x1f\x8b" {
+		unzipped, err := gzip.NewReader(log)
+		if err != nil {
+			return nil, err
+		}
+		log = bufio.NewReaderSize(unzipped, readSize)
+	}
+	if mark, _ := log.Peek(3); string(mark) == "\xef\xbb\xbf" {
+		_, _ = log.Discard(3)
+	}
+	return log, nil
+}
+
+// linesOf returns the lines of a piece.
+func linesOf(p piece) (lines [][]byte) {
+	for text := p.text; len(text) > 0; {
+		var line []byte
+		line, text = cutLine(text)
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// cutLine returns the first line, without its end, and the text after it.
+func cutLine(text []byte) (line, rest []byte) {
+	end := bytes.IndexByte(text, '\n')
+	if end < 0 {
+		return bytes.TrimSuffix(text, []byte("\r")), nil
+	}
+	return bytes.TrimSuffix(text[:end], []byte("\r")), text[end+1:]
+}

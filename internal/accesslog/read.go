@@ -1,0 +1,111 @@
+package accesslog
+
+import "bytes"
+
+// entry reads a line, or returns the reason why it cannot. The entry is valid until the next call.
+func (l *layout) entry(line []byte, long bool) (e *Entry, why string) {
+	if long || len(line) > maxLine {
+		return nil, whyLong
+	}
+	line = bytes.TrimLeft(line, " \t")
+	if len(line) == 0 {
+		return nil, whyBlank
+	}
+	if line, why = l.unwrap(line); why != "" {
+		return nil, why
+	}
+	fits := l.split.split(line, l.values)
+	l.broken = !fits.whole && l.format.shape == byJSON
+	at, why := l.stamp()
+	switch {
+	case why == "":
+	case l.broken:
+		return nil, whyNotJSON
+	default:
+		return nil, why
+	}
+	l.last = Entry{Time: at.at, Step: l.step, Stamp: l.format.stamp, layout: l}
+	return &l.last, ""
+}
+
+// unwrap returns what a server wrote of a line that a collector has wrapped.
+func (l *layout) unwrap(line []byte) (inner []byte, why string) {
+	if l.unwrapper == nil {
+		return line, ""
+	}
+	l.unwrapper.split(line, l.wrapping)
+	if inner = l.wrapping[l.lineAt]; inner == nil {
+		return nil, l.unwrapped
+	}
+	return bytes.TrimRight(inner, "\r\n"), ""
+}
+
+// stamp returns the time of the last line.
+func (l *layout) stamp() (stamp, string) {
+	if l.chosen.timeAt < 0 || l.values[l.chosen.timeAt] == nil {
+		return stamp{}, whyNoTime
+	}
+	text := l.values[l.chosen.timeAt]
+	if l.chosen.clockAt >= 0 {
+		l.moment = append(append(append(l.moment[:0], text...), ' '), l.values[l.chosen.clockAt]...)
+		text = l.moment
+	}
+	return parseTime(text)
+}
+
+// plainPeer returns the address of the client if that is an IPv4 address without a port, which is its own key.
+func (l *layout) plainPeer() []byte {
+	if l.clients.choose != nil || l.chosen.clientAt < 0 || l.format.front {
+		return nil
+	}
+	if peer := l.values[l.chosen.clientAt]; isIPv4(peer) && !l.ambiguous() {
+		return peer
+	}
+	return nil
+}
+
+// client returns the client of the last line.
+func (l *layout) client() client {
+	if l.chosen.clientAt < 0 || l.values[l.chosen.clientAt] == nil {
+		return client{why: missing("ip")}
+	}
+	peer, forwarded := l.values[l.chosen.clientAt], none
+	if l.chosen.client == clientPort {
+		peer = beforeLastColon(peer)
+	}
+	if l.chosen.forwardedAt >= 0 && string(l.values[l.chosen.forwardedAt]) != "-" {
+		forwarded = l.values[l.chosen.forwardedAt]
+	}
+	if l.clients.choose == nil && l.format.front && len(forwarded) > 0 {
+		return client{why: whyClients}
+	}
+	found := l.clients.of(peer, forwarded)
+	if found.why == "" && l.ambiguous() {
+		return client{why: whyClients}
+	}
+	return found
+}
+
+// ambiguous reports whether a line names an address where the name of a user belongs: a line in a format that is like the
+// one found.
+func (l *layout) ambiguous() bool {
+	return !l.format.told && l.chosen.userAt >= 0 && len(l.values[l.chosen.userAt]) > 1 && namesAddress(l.values[l.chosen.userAt])
+}
+
+// isIPv4 reports whether b is an IPv4 address without a port, which is its own key.
+func isIPv4(b []byte) bool {
+	dots, value, digits := 0, 0, 0
+	for _, c := range b {
+		switch {
+		case c == '.' && digits > 0:
+			dots, value, digits = dots+1, 0, 0
+		case isDigit(c) && (digits == 0 || value > 0):
+			if value, digits = 10*value+int(c-'0'), digits+1; value > 255 {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return dots == 3 && digits > 0
+}
