@@ -2,6 +2,7 @@ package pace_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -110,4 +111,30 @@ func TestACallerThatLeavesHasItsRequestsToItself(t *testing.T) {
 			t.Errorf("%d callers wait, want none", n)
 		}
 	})
+}
+
+// A caller leaves while the engine decides, which then admits it all the same: nobody has the units, so they come back.
+func TestWhatIsTakenForACallerThatLeftComesBack(t *testing.T) {
+	for _, limit := range []string{"fixed window 10/1h", "concurrency 10 lease 1h"} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRemote(t)
+			r.around = func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+				a, err := next(context.WithoutCancel(ctx), c)
+				time.Sleep(100 * time.Millisecond) // whoever has left
+				return a, err
+			}
+			q, units := mustQueue(t, r), rule(t, "units", limit)
+			ctx, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer leave()
+			if _, err := q.Acquire(ctx, units.For("k", 3)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("%s: %v, want the end of the context", limit, err)
+			}
+			if err := q.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if d, err := r.Peek(t.Context(), units.For("k", 0)); err != nil || d.Remaining != 10 {
+				t.Errorf("%s: %d units are left (%v), want 10", limit, d.Remaining, err)
+			}
+		})
+	}
 }

@@ -481,3 +481,41 @@ func TestAQueueNeverHoldsMoreCallersThanItsBound(t *testing.T) {
 		}
 	})
 }
+
+// An engine that refuses one caller and then admits a younger one, because units came free meanwhile, has admitted the older one.
+func TestOfCallersThatAskTogetherTheOldestGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		vendor, trips := rule(t, "vendor", "fixed window 10/1s"), 0
+		engine := enginekit.EngineOf(func(_ context.Context, c weir.Call) (weir.Answer, error) {
+			trips++
+			for i, q := range c.Each.Calls {
+				d := weir.Decision{Allowed: trips > 2 || trips == 2 && i > 0, Rule: "vendor", Key: "k", Limit: 10}
+				if !d.Allowed {
+					d.RetryAfter = 10 * time.Millisecond
+				}
+				c.Each.Results[i] = weir.Result{Decision: d, Taken: q.Taken}
+			}
+			return weir.Answer{}, nil
+		}, nil)
+		q, err := pace.NewQueue(engine, pace.QueueOptions{NoBooking: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var order []int
+		for i := range 2 {
+			go func() {
+				if _, err := q.Wait(t.Context(), vendor.For("k", 1)); err != nil {
+					t.Error(err)
+				}
+				order = append(order, i)
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		if !slices.Equal(order, []int{0}) || trips != 2 {
+			t.Errorf("after %d questions %v have gone, want the older one after 2", trips, order)
+		}
+		time.Sleep(time.Second)
+	})
+}
