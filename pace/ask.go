@@ -106,7 +106,7 @@ func (a *asking) sendReady() {
 	now := time.Now()
 	for a.ready.Len() > 0 {
 		if a.trip == nil {
-			a.trip = newTrip(a)
+			a.trip = &trip{asking: a}
 		}
 		g := a.ready.Pop()
 		g.in = nil

@@ -212,9 +212,6 @@ func (k *askKey) refused(d weir.Decision, cost int64, slots bool) {
 	k.retryAt = time.Now().Add(min(d.RetryAfter, 24*time.Hour))
 }
 
-// failed takes in that the engine could not decide.
-func (k *askKey) failed() { k.broke = true }
-
 // landed plans when to ask next, after a trip that has asked for the key.
 func (k *askKey) landed() {
 	now := time.Now()

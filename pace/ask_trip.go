@@ -25,8 +25,6 @@ type trip struct {
 	began   time.Time
 }
 
-func newTrip(a *asking) *trip { return &trip{asking: a} }
-
 // take takes the next caller of a group along.
 func (t *trip) take(g *group) {
 	c := g.next()
@@ -162,7 +160,7 @@ func (t *trip) learn(c *caller, r *weir.Result) {
 		switch {
 		case r.Err != nil:
 			if weir.Unavailable(r.Err) {
-				k.failed()
+				k.broke = true
 			}
 		case d.Allowed:
 			k.granted(d.Remaining, named)
@@ -184,7 +182,7 @@ func (t *trip) grant() {
 		}
 		to := 0
 		for _, i := range mine {
-			if !t.granted(i) {
+			if r := &t.results[i]; r.Err != nil || !r.Decision.Allowed {
 				continue
 			}
 			for to < len(mine) && (t.callers[mine[to]].left || t.results[mine[to]].Err != nil) {
@@ -193,20 +191,12 @@ func (t *trip) grant() {
 			if to == len(mine) {
 				break
 			}
-			t.swap(mine[to], i)
+			j := mine[to]
+			t.results[i], t.results[j] = t.results[j], t.results[i]
+			t.calls[i], t.calls[j] = t.calls[j], t.calls[i]
 			to++
 		}
 	}
-}
-
-func (t *trip) granted(i int) bool {
-	r := &t.results[i]
-	return r.Err == nil && r.Decision.Allowed
-}
-
-func (t *trip) swap(i, j int) {
-	t.results[i], t.results[j] = t.results[j], t.results[i]
-	t.calls[i], t.calls[j] = t.calls[j], t.calls[i]
 }
 
 // settle ends the wait of a caller that goes, fails or has left. The others keep their places.
