@@ -202,12 +202,11 @@ func (l *exact) forget(key *exactKey) {
 	}
 }
 
-// refile puts a line whose first caller has changed among those to look at.
+// refile puts a line whose first caller has changed among those to look at. The look advances its keys.
 func (l *exact) refile(line *exactLine) {
 	for i := range line.uses {
 		line.uses[i].key.lines.Put(line)
 	}
 	l.unpark(line)
 	l.ready.Put(line)
-	l.advanceAll(line)
 }

@@ -162,14 +162,14 @@ func (l *looking) take(p *caller) {
 	l.grant(p, err)
 }
 
-// grant lets p go, or fail. Its line is in none of the heaps. Earlier callers may go now, or the take has delayed the one that
-// kept a key.
+// grant lets p go, or fail. Its line is in none of the heaps. Blocked callers may go now, because p has left, or the take has
+// delayed the one that kept a key.
 func (l *looking) grant(p *caller, err error) {
 	p.served = err == nil
 	for i := range p.line.uses {
 		key := p.line.uses[i].key
 		for _, other := range l.names[key.of] { // a take under another rule can convert the state to a faster rate
-			if other != key || len(key.asks) > 1 {
+			if other != key {
 				l.open(other)
 			}
 		}

@@ -485,11 +485,13 @@ func TestAQueueNeverHoldsMoreCallersThanItsBound(t *testing.T) {
 // An engine that refuses one caller and then admits a younger one, because units came free meanwhile, has admitted the older one.
 func TestOfCallersThatAskTogetherTheOldestGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		vendor, trips := rule(t, "vendor", "fixed window 10/1s"), 0
+		vendor := rule(t, "vendor", "fixed window 10/1s")
+		var trips atomic.Int64
+		var went [2]atomic.Int64 // after how many of them each caller went
 		engine := enginekit.EngineOf(func(_ context.Context, c weir.Call) (weir.Answer, error) {
-			trips++
+			trip := trips.Add(1)
 			for i, q := range c.Each.Calls {
-				d := weir.Decision{Allowed: trips > 2 || trips == 2 && i > 0, Rule: "vendor", Key: "k", Limit: 10}
+				d := weir.Decision{Allowed: trip > 2 || trip == 2 && i > 0, Rule: "vendor", Key: "k", Limit: 10}
 				if !d.Allowed {
 					d.RetryAfter = 10 * time.Millisecond
 				}
@@ -501,20 +503,19 @@ func TestOfCallersThatAskTogetherTheOldestGoesFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var order []int
 		for i := range 2 {
 			go func() {
 				if _, err := q.Wait(t.Context(), vendor.For("k", 1)); err != nil {
 					t.Error(err)
 				}
-				order = append(order, i)
+				went[i].Store(trips.Load())
 			}()
 			synctest.Wait()
 		}
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
-		if !slices.Equal(order, []int{0}) || trips != 2 {
-			t.Errorf("after %d questions %v have gone, want the older one after 2", trips, order)
+		if older, younger := went[0].Load(), went[1].Load(); older != 2 || younger != 0 {
+			t.Errorf("the older one went after %d questions, the younger after %d; want 2, and not yet", older, younger)
 		}
 		time.Sleep(time.Second)
 	})

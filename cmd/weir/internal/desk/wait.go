@@ -72,10 +72,10 @@ func (d *Desk) Stopped() {
 }
 
 // Waiting returns the waiting callers.
-func (d *Desk) Waiting() WaitingStats { return d.waiting.stats() }
+func (d *Desk) Waiting() WaitingStats { return d.waiting.stats(d.queue.Stats()) }
 
 // WaitingCallers returns how many callers wait.
-func (d *Desk) WaitingCallers() int { return d.waiting.number() }
+func (d *Desk) WaitingCallers() int { return d.queue.Queue.Waiting() }
 
 // Longest returns the longest patience of a caller.
 func (d *Desk) Longest() time.Duration { return d.queue.longest }
@@ -136,9 +136,8 @@ type granted struct {
 // attempt is a try to take or to hold requests, which may wait for them.
 type attempt struct {
 	Patient
-	desk  *Desk
-	asks  []weir.Request
-	visit *visit // nil without patience
+	desk *Desk
+	asks []weir.Request
 }
 
 // get asks for the requests and returns what came of it. A refusal is no error.
@@ -153,7 +152,9 @@ func (d *Desk) get(p Patient, requests []weir.Request, ask func(*attempt, contex
 		err = c.Client.Err()
 	}
 	why := c.why(ctx, got.decision, err)
-	c.visit.end(why)
+	if c.Patience > 0 {
+		d.waiting.end(requests, why)
+	}
 	switch {
 	case err == nil:
 		return got, nil
@@ -187,7 +188,6 @@ func (c *attempt) begin() (context.Context, context.CancelFunc) {
 	if c.Patience == 0 {
 		return c.Client, func() {}
 	}
-	c.visit = c.desk.waiting.begin(c.asks)
 	until := time.Now().Add(c.Patience)
 	if c.Extend != nil {
 		c.Extend(until.Add(answerSlack))

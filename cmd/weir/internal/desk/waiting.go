@@ -1,25 +1,23 @@
 package desk
 
 import (
-	"container/list"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
 )
 
-// waiting counts the callers of /v1/wait and of a patient /v1/reserve, for each rule.
+// waiting counts how waits of /v1/wait and of a patient /v1/reserve have ended, for each rule. The queue knows who waits.
 type waiting struct {
 	mu    sync.Mutex
 	all   lineOf
 	rules []*lineOf // in the order of the daemon's rules
 }
 
-// lineOf is the callers of one rule. The lock of waiting guards it.
+// lineOf is the ends of the waits of one rule. The lock of waiting guards it.
 type lineOf struct {
 	rule    string
-	callers list.List // of time.Time, the instants of arrival
 	granted uint64
 	refused [len(reasons)]uint64
 }
@@ -41,7 +39,7 @@ var reasons = [...]string{
 	reasonNever: "never", reasonPatience: "patience", reasonFull: "full", reasonLeft: "left", reasonStop: "stop", reasonEngine: "engine",
 }
 
-// use counts for these rules. Callers that wait by removed rules are counted to their end in all.
+// use counts for these rules. The ends of waits by removed rules are counted in all.
 func (w *waiting) use(rules []*weir.Rule) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,44 +55,23 @@ func (w *waiting) use(rules []*weir.Rule) {
 	}
 }
 
-// visit is one waiting caller.
-type visit struct {
-	of     *waiting
-	lines  []*lineOf
-	places []*list.Element
-}
-
-// begin counts a caller in each rule of its requests.
-func (w *waiting) begin(requests []weir.Request) *visit {
-	now := time.Now()
-	v := &visit{of: w, lines: []*lineOf{&w.all}}
+// end counts the end of a wait for requests.
+func (w *waiting) end(requests []weir.Request, why reason) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.all.end(why)
 	for _, line := range w.rules {
 		if slices.ContainsFunc(requests, func(q weir.Request) bool { return q.Rule.Name() == line.rule }) {
-			v.lines = append(v.lines, line)
+			line.end(why)
 		}
 	}
-	for _, line := range v.lines {
-		v.places = append(v.places, line.callers.PushBack(now))
-	}
-	return v
 }
 
-// end counts the end of the wait, if the caller had patience.
-func (v *visit) end(why reason) {
-	if v == nil {
-		return
-	}
-	v.of.mu.Lock()
-	defer v.of.mu.Unlock()
-	for i, line := range v.lines {
-		line.callers.Remove(v.places[i])
-		if why == ended {
-			line.granted++
-		} else {
-			line.refused[why]++
-		}
+func (l *lineOf) end(why reason) {
+	if why == ended {
+		l.granted++
+	} else {
+		l.refused[why]++
 	}
 }
 
@@ -113,28 +90,22 @@ type WaitingStats struct {
 	Rules []LineStats `json:"rules"`
 }
 
-func (w *waiting) stats() WaitingStats {
+func (w *waiting) stats(queue pace.QueueStats) WaitingStats {
+	now := map[string]pace.QueueCounts{}
+	for _, r := range queue.Rules {
+		now[r.Rule] = r.QueueCounts
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := WaitingStats{LineStats: w.all.stats(), Rules: make([]LineStats, len(w.rules))}
+	s := WaitingStats{LineStats: w.all.stats(queue.QueueCounts), Rules: make([]LineStats, len(w.rules))}
 	for i, line := range w.rules {
-		s.Rules[i] = line.stats()
+		s.Rules[i] = line.stats(now[line.rule])
 	}
 	return s
 }
 
-// number returns how many callers wait.
-func (w *waiting) number() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.all.callers.Len()
-}
-
-func (l *lineOf) stats() LineStats {
-	s := LineStats{Rule: l.rule, Callers: l.callers.Len(), Granted: l.granted, Refused: make(map[string]uint64, len(reasons))}
-	if first := l.callers.Front(); first != nil {
-		s.Oldest = time.Since(first.Value.(time.Time)).Seconds()
-	}
+func (l *lineOf) stats(now pace.QueueCounts) LineStats {
+	s := LineStats{Rule: l.rule, Callers: now.Waiting, Oldest: now.Oldest.Seconds(), Granted: l.granted, Refused: make(map[string]uint64, len(reasons))}
 	for why, name := range reasons {
 		s.Refused[name] = l.refused[why]
 	}
