@@ -49,35 +49,44 @@ const (
 
 // Call makes a request, with a body unless that is nil, and reads the answer.
 func (c *Client) Call(ctx context.Context, method, path string, body, into any) error {
-	client, base, err := c.reach()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	response, err := c.send(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
+	defer func() { _ = response.Body.Close() }()
+	return read(response, into)
+}
+
+// send makes a request.
+func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	client, base, err := c.reach()
+	if err != nil {
+		return nil, err
+	}
 	content, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(content))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set(door.RequestHeader, "ctl")
 	if c.TokenFile != "" {
 		token, err := cli.ReadFile(c.TokenFile, maxToken)
 		if err != nil {
-			return cli.Fail(fmt.Errorf("--token-file: %w", err), "the file has the token and nothing else")
+			return nil, cli.Fail(fmt.Errorf("--token-file: %w", err), "the file has the token and nothing else")
 		}
 		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
 	response, err := client.Do(r)
 	if err != nil {
-		return unanswered(err)
+		return nil, unanswered(err)
 	}
-	defer func() { _ = response.Body.Close() }()
-	return read(response, into)
+	return response, nil
 }
 
 // maxToken bounds the file of a token, in bytes.

@@ -11,13 +11,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/live"
 )
 
 func (c *control) top() *cobra.Command {
-	by, n := "taken", 10
+	by, n, watch := "taken", 10, false
 	cmd := &cobra.Command{
-		Use: "top [RULE]", Short: "List the keys with the most calls", Example: "  weir ctl top login --by refused", Args: cobra.MaximumNArgs(1),
+		Use: "top [RULE]", Short: "List the keys with the most calls", Example: "  weir ctl top login --by refused\n  weir ctl top --watch", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if watch {
+				s := &screen{lines: n, by: by, given: cmd.Flags().Changed("by"), rules: map[string]live.RuleLine{}}
+				if len(args) == 1 {
+					s.only = args[0]
+				}
+				return c.watch(cmd, s)
+			}
 			query := url.Values{"by": {by}, "n": {strconv.Itoa(n)}}
 			if len(args) == 1 {
 				query.Set("rule", args[0])
@@ -33,6 +41,7 @@ func (c *control) top() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&by, "by", by, "list keys by the calls that the rule has `taken` (admitted) or refused")
 	cmd.Flags().IntVarP(&n, "number", "n", n, "list at most `N` keys")
+	cmd.Flags().BoolVar(&watch, "watch", false, "show the figures of the daemon, rules and keys, each second until it is interrupted")
 	cli.Offer(cmd, "by", "taken", "refused")
 	return cmd
 }
