@@ -110,6 +110,7 @@ redis-suite: ## run the suite on the server at URL=redis://…; it writes and de
 	@WEIR_REDIS_URL='$(URL)' go test -count=1 -v -timeout 30m -run 'TestOneServerPassesTheSuiteAndItsVectors$$' ./redislimit
 
 docs: ## write docs/why/choosing.md, docs/reference/flags.md and the pictures from the program
+	go test -count=1 -run 'TestThePicturesOfTheReport' ./cmd/weir/internal/page/browsertest -write-report
 	go test -count=1 -run 'TestTheTourShowsWhatTheProgramSays|TestThePageOfFlags|TestThePicturesOfTheAlgorithms' ./cmd/weir -write-docs
 
 site: ## make a static site of docs/ in site/.dist and check it in Chromium; needs node, npm and chromium

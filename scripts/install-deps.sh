@@ -19,6 +19,7 @@ needed=(
 	"nginx nginx-light the tests of httplimit and weir serve run behind real gateways"
 	"haproxy haproxy the tests of weir serve run behind it"
 	"prometheus prometheus the tests of weir serve check metrics, alerts and the dashboard"
+	"chromium chromium the tests of pages show them to a real browser; CHROMIUM names another one"
 	"systemd-analyze systemd the units of deploy/systemd are checked"
 	"caddy caddy     the tests of httplimit and weir serve run behind real gateways"
 )
