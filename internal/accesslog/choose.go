@@ -50,10 +50,11 @@ func (l *layout) choose(lines [][]byte) bool {
 	return l.format.client == "" || l.format.client == "-" || c.client != "" && present[l.at(c.client)] > 0
 }
 
-// most returns the variable that counts most, the first of several, or the empty text if there is none.
+// most returns the first variable, unless a later one counts more than twice as often, or the empty text if there is none: the
+// first ones are those that the server says, and the last ones those that a proxy may have.
 func (l *layout) most(names []string, counts []int) (best string) {
 	for _, name := range names {
-		if i := l.at(name); i >= 0 && (best == "" || counts[i] > counts[l.at(best)]) {
+		if i := l.at(name); i >= 0 && (best == "" || counts[i] > 2*counts[l.at(best)]) {
 			best = name
 		}
 	}

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -116,11 +117,16 @@ var checks = map[string]func([]byte) bool{
 	"stream":               func(b []byte) bool { return string(b) == "stdout" || string(b) == "stderr" },
 	"month":                func(b []byte) bool { return monthOf(b) > 0 },
 	"day":                  func(b []byte) bool { return len(b) < 3 && allDigits(b) },
+	"type":                 isWord,
+	"bucket":               isWord,
 	"priority":             allDigits,
 	"clock":                func(b []byte) bool { return len(b) >= 8 && b[2] == ':' && b[5] == ':' },
 	"day_stamp":            func(b []byte) bool { return len(b) == 10 && b[4] == b[7] && allDigits(b[:4]) },
 	"http_x_forwarded_for": func(b []byte) bool { return string(b) == "-" || len(b) == 0 || namesAddress(b) },
 }
+
+// isWord reports whether b has no space, as a value has before a time that nothing but a space separates from it.
+func isWord(b []byte) bool { return bytes.IndexByte(b, ' ') < 0 }
 
 func allDigits(b []byte) bool {
 	for _, c := range b {

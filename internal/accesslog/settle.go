@@ -8,7 +8,7 @@ import (
 
 // score says how well a layout reads lines: first by those of which it knows the client and the time, then by those with a
 // time, then by how much of the lines it explains.
-type score struct{ clients, times, fit, whole int }
+type score struct{ clients, times, fit, whole, lines int }
 
 func (s score) above(o score) bool {
 	switch {
@@ -24,6 +24,7 @@ func (s score) above(o score) bool {
 func settle(lines [][]byte, told []format, r *Reader) *layout {
 	var best *layout
 	var most score
+	inside := 0
 	for i := range wrappers {
 		inner, unwrapper := unwrapped(&wrappers[i], lines)
 		if 2*len(inner) < len(lines) || len(inner) == 0 {
@@ -36,7 +37,7 @@ func settle(lines [][]byte, told []format, r *Reader) *layout {
 			}
 			s := l.score(inner)
 			if best == nil || s.above(most) {
-				best, most = l, s
+				best, most, inside = l, s, len(inner)
 				l.wrapIn(&wrappers[i], unwrapper)
 			}
 		}
@@ -48,7 +49,7 @@ func settle(lines [][]byte, told []format, r *Reader) *layout {
 		best.step = time.Second
 		return best
 	}
-	best.fits = fits(best.format, most, len(lines))
+	best.fits = fits(best.format, most, most.lines+len(lines)-inside)
 	return best
 }
 
@@ -111,6 +112,10 @@ func (l *layout) score(lines [][]byte) (s score) {
 	l.step = time.Hour
 	for _, line := range lines {
 		line = bytes.TrimLeft(line, " \t")
+		if bytes.Equal(line, l.header) || l.format.shape == byFields && bytes.HasPrefix(line, []byte("#")) {
+			continue
+		}
+		s.lines++
 		fits := l.split.split(line, l.values)
 		at, why := l.stamp()
 		if len(line) == 0 || why != "" {
