@@ -1,0 +1,41 @@
+package accesslog
+
+import "testing"
+
+func TestBoundsAreInstantsOrDurationsBack(t *testing.T) {
+	const hour = int64(3600e9)
+	for text, want := range map[string]int64{
+		"1970-01-01T02:00:00Z": 2 * hour, "1970-01-01T03:00:00+01:00": 2 * hour, "1970-01-01 02:00:00": 2 * hour, "1970-01-01 02:00": 2 * hour,
+		"1970-01-02": 24 * hour, "1h": 99 * hour, "90m": 100*hour - 3*hour/2, "0s": 100 * hour, "2d": 52 * hour,
+	} {
+		b, err := ParseBound(text)
+		if got := b.or(-1, 100*hour); err != nil || got != want {
+			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "tomorrow", "-1h", "5", "1677-01-01", "2026-13-01", "-2d", "xd"} {
+		if b, err := ParseBound(text); err == nil {
+			t.Errorf("%q: got %+v, want an error", text, b)
+		}
+	}
+	if got := (Bound{}).or(-1, 100); got != -1 {
+		t.Errorf("no bound: got %d", got)
+	}
+}
+
+func TestASpanKeepsWhatMayBeInsideInAnyOrder(t *testing.T) {
+	since, _ := ParseBound("10ns")
+	until, _ := ParseBound("5ns")
+	s := newSpan(since, until)
+	for _, step := range []struct {
+		at   int64
+		want bool
+	}{{100, true}, {89, false}, {90, true}, {120, true}, {109, false}, {110, true}, {119, true}} {
+		if got := s.admits(step.at); got != step.want {
+			t.Errorf("at %d: got %t, want %t", step.at, got, step.want)
+		}
+	}
+	if from, to := s.within(); from != 110 || to != 115 {
+		t.Errorf("got %d to %d, want 110 to 115", from, to)
+	}
+}
