@@ -39,6 +39,29 @@ type LimitReport struct {
 	WorstMinutes []MinuteReport `json:"worst_minutes"`     // the most refused first; empty without refusals
 	Series       Series         `json:"-"`                 // requests over time, from the first event
 	Timelines    []Series       `json:"-"`                 // the same for each of the first WorstKeys: see Options.Timelines
+	*RuleReport                 // of a rules file, or nil
+}
+
+// RuleReport is what the report of a rules file has beside that of a limit. The first report of a file is that of all its rules
+// together, whose keys are clients. The others are of one rule each, whose keys are those of the rule.
+type RuleReport struct {
+	File string `json:"file"`
+	Rule string `json:"rule,omitempty"` // empty for all together; NAME~candidate for the candidate of a rule
+	// Elsewhere counts requests that the rule decided and another rule refused.
+	Elsewhere int64 `json:"refused_elsewhere,omitempty"`
+	// Clients are those that were refused at least once.
+	Clients int `json:"clients_refused"`
+	// Unsure counts requests, among those decided, whose decision depends on when exactly within the bounds of their stamps they came.
+	Unsure int64 `json:"unsure,omitempty"`
+	// Undecided counts requests that are not among the others: the log lacks an attribute on which a rule depends.
+	Undecided int64  `json:"undecided,omitempty"`
+	Lacks     []Lack `json:"lacks,omitempty"`
+}
+
+// Lack is an attribute that a log lacks, and the number of requests that a rule could not decide without it.
+type Lack struct {
+	Attribute string `json:"attribute"`
+	Requests  int64  `json:"requests"`
 }
 
 // KeyReport is the result for one key under one candidate. A key that is not UTF-8 is quoted.
@@ -122,6 +145,11 @@ func (t *tally) count(allowed bool) {
 
 func (o *outcome) count(now int64, d weir.Decision) {
 	o.key.count(d.Allowed)
+	o.note(now, d)
+}
+
+// note counts a decision by time.
+func (o *outcome) note(now int64, d weir.Decision) {
 	o.minuteOf(now).count(d.Allowed)
 	at := since(o.first, now)
 	o.series.offer(at, 1)

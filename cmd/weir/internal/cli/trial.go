@@ -82,22 +82,27 @@ func (t *Trial) Key() (simulate.Key, error) {
 }
 
 // ReadLog adds the lines of a file, or of standard input, to the traffic.
-func (t *Trial) ReadLog(traffic *simulate.Traffic, name string, in io.Reader, progress *Progress) (err error) {
+func (t *Trial) ReadLog(traffic *simulate.Traffic, name string, in io.Reader, progress *Progress) error {
+	return ReadLog(t.command, name, in, progress, traffic.ReadLog)
+}
+
+// ReadLog has read read a file, or standard input for "-". Its error is that of the command.
+func ReadLog(command, name string, in io.Reader, progress *Progress, read func(name string, log io.Reader) error) error {
 	if name == "-" {
 		name = "standard input"
 	} else {
 		file, err := os.Open(name)
 		if err != nil {
-			return t.explainLog(err)
+			return explainLog(command, err)
 		}
 		defer file.Close()
 		in = file
 	}
-	return t.explainLog(traffic.ReadLog(name, progress.reading(name, in)))
+	return explainLog(command, read(name, progress.reading(name, in)))
 }
 
 // explainLog adds a hint to an error of reading a log.
-func (t *Trial) explainLog(err error) error {
+func explainLog(command string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -111,7 +116,7 @@ func (t *Trial) explainLog(err error) error {
 	case errors.As(err, &path):
 		hint = "name files, not directories; '-' reads standard input"
 	}
-	return Fail(t.Of(err), hint)
+	return Fail(errors.New(command+": "+inner(err)), hint)
 }
 
 // Of returns an error of a simulation as one of the command.

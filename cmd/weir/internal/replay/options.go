@@ -3,9 +3,9 @@ package replay
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -19,6 +19,7 @@ type options struct {
 	names   bool // in the page of --report
 	holds   holdOptions
 	reading readOptions
+	longest time.Duration // of a request
 }
 
 // targetForms are an example of each target.
@@ -29,11 +30,6 @@ func (o *options) parse() (key simulate.Key, candidates []simulate.Candidate, er
 	if key, err = o.Key(); err != nil {
 		return key, nil, err
 	}
-	texts, err := rules.Texts("replay", o.Config)
-	if err != nil {
-		return key, nil, err
-	}
-	o.Limits = append(o.Limits, texts...)
 	switch {
 	case len(o.Limits) > 0 && o.suggest != "":
 		return key, nil, cli.Misuse(errors.New("replay: --limit and --suggest exclude each other"), "first: weir replay --suggest 'refuse 0.1% of clients' access.log; then try a suggestion with --limit")
@@ -41,12 +37,17 @@ func (o *options) parse() (key simulate.Key, candidates []simulate.Candidate, er
 		if o.target, err = simulate.ParseTarget(o.suggest); err != nil {
 			return key, nil, cli.LimitError("--suggest", err, []string{"a target is one of: " + strings.Join(targetForms, ", ")})
 		}
-	case len(o.Limits) == 0:
+	case len(o.Limits) == 0 && len(o.Config) == 0:
 		return key, nil, cli.Misuse(errors.New("replay: no --limit and no --config to try"), "for example: weir replay --limit 'token bucket 1/s burst 10' access.log")
 	case o.names && o.Report == "":
 		return key, nil, cli.Misusef("add the page: --report report.html --names", "--names without --report")
 	case o.top < 0:
 		return key, nil, cli.Misusef("0 shows no worst keys and minutes", "--top: %d is below 0", o.top)
+	}
+	if len(o.Config) > 0 {
+		if err = o.checkRules(key); err != nil {
+			return key, nil, err
+		}
 	}
 	if err = o.holds.check(o.cost != "", o.suggest != ""); err != nil {
 		return key, nil, err

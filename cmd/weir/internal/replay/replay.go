@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
@@ -23,6 +24,11 @@ func Command() *cobra.Command {
 refused: in total, for the worst keys and in the worst minutes. It takes the time
 from the log and decides as the daemon does. Of two limits it also shows which
 keys would notice the change from the first to the second.
+
+With --config it decides by the rules of a file as weir serve does: rules match requests
+by what the log has of them, and all rules that match decide together. It reports each
+rule, and which rules could not decide because the log lacks an attribute. Of two
+files it shows which clients would be refused newly, and which no longer.
 
 With --cost and --estimate it also shows what a reservation should hold for work
 whose cost is known only when it ends: nothing, always --estimate-max, or what most
@@ -65,7 +71,8 @@ the reason, and shows the first of them.`,
   weir replay --key user --cost tokens --limit 'quota 1000000/day' --estimate p95 --estimate-max 8000 --took 20s calls.jsonl
   weir replay --key key --cost cost --limit 'token bucket 5/s burst 20' record.jsonl
   zcat access.log.*.gz | weir replay --limit 'sliding log 5/10s' --format json --top 3
-  weir rules import nginx nginx.conf > weir.yaml && weir replay --config weir.yaml access.log`,
+  weir rules import nginx nginx.conf > weir.yaml && weir replay --config weir.yaml access.log
+  weir replay --config weir.yaml --config new.yaml access.log`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return o.run(cmd.Context(), files, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -79,6 +86,8 @@ the reason, and shows the first of them.`,
 	flags.BoolVar(&o.names, "names", false, "show keys in the page of --report, which masks them by default")
 	o.reading.addFlags(cmd)
 	o.holds.addFlags(cmd)
+	flags.Lookup("config").Usage = "decide by the rules of this `FILE`, or of a directory, as weir serve does; repeat the flag to compare files"
+	flags.DurationVar(&o.longest, "request-time", hindsight.DefaultLongest, "with --config: how long a request is under way at most, if the log does not say")
 	cli.Offer(cmd, "suggest", targetForms...)
 	cli.Offer(cmd, "cost", "cost")
 	return cmd
@@ -92,6 +101,9 @@ func (o *options) run(ctx context.Context, files []string, in io.Reader, out, er
 	}
 	if err := o.Check(out); err != nil {
 		return err
+	}
+	if len(o.Config) > 0 {
+		return o.runRules(ctx, files, in, out, errs)
 	}
 	if len(files) == 0 {
 		files = []string{"-"}
@@ -120,7 +132,7 @@ func (o *options) run(ctx context.Context, files []string, in io.Reader, out, er
 	if err != nil {
 		return err
 	}
-	return printUnparsed(errs, traffic, report)
+	return printUnparsed(errs, traffic.Samples(), report)
 }
 
 // read reads the files until their end, or until a signal: then what was read counts.
@@ -162,8 +174,7 @@ func (o *options) print(out io.Writer, key simulate.Key, files []string, report 
 
 // printUnparsed shows the first rejected lines. It returns an error if no line counts, since then the log or the key
 // is probably not the intended one.
-func printUnparsed(errs io.Writer, traffic *simulate.Traffic, report simulate.Report) error {
-	samples := traffic.Samples()
+func printUnparsed(errs io.Writer, samples []simulate.Unparsed, report simulate.Report) error {
 	for _, u := range samples {
 		text := ""
 		if u.Text != "" {

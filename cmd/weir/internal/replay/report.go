@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
@@ -14,18 +15,7 @@ import (
 // reportTable returns the report for people: the limits side by side, then the worst keys and minutes of each.
 func reportTable(key simulate.Key, report simulate.Report, s screen.Screen) string {
 	var b strings.Builder
-	head := fmt.Sprintf("%s, %s by %s", cli.Plural(report.Lines, "line"), cli.Plural(int64(report.Keys), "key"), cli.Printable(key.String()))
-	if report.Keys > 0 {
-		const layout = "2006-01-02 15:04:05"
-		head += fmt.Sprintf(", %s to %s UTC", report.First.Format(layout), report.Last.Format(layout))
-	}
-	if report.LeftOut > 0 {
-		head += ", " + cli.Thousands(report.LeftOut) + " left out"
-	}
-	b.WriteString(s.Wrap(head+"\n", 2) + logLines(report, s) + "\n")
-	if report.Unparsed > 0 {
-		b.WriteString(s.Table(reasonTable(report)) + "\n")
-	}
+	writeHead(&b, fmt.Sprintf("%s by %s", cli.Plural(int64(report.Keys), "key"), cli.Printable(key.String())), report, s)
 	b.WriteString(s.Table(limitTable(report)))
 	if len(report.Holds) > 0 {
 		b.WriteString("\n" + s.Table(holdTable(report)))
@@ -57,6 +47,29 @@ func logLines(report simulate.Report, s screen.Screen) string {
 		logs = nil
 	}
 	return b.String()
+}
+
+// writeHead writes what the log has.
+func writeHead(b *strings.Builder, keys string, report simulate.Report, s screen.Screen) {
+	head := fmt.Sprintf("%s, %s", cli.Plural(report.Lines, "line"), keys)
+	if report.Keys > 0 {
+		const layout = "2006-01-02 15:04:05"
+		head += fmt.Sprintf(", %s to %s UTC", report.First.Format(layout), report.Last.Format(layout))
+	}
+	if report.LeftOut > 0 {
+		head += ", " + cli.Thousands(report.LeftOut) + " left out"
+	}
+	b.WriteString(s.Wrap(head+"\n", 2) + logLines(report, s) + "\n")
+	if report.Unparsed > 0 {
+		b.WriteString(s.Table(reasonTable(report)) + "\n")
+	}
+}
+
+func titleOf(l simulate.LimitReport) string {
+	if l.RuleReport != nil {
+		return hindsight.Title(l)
+	}
+	return l.Limit
 }
 
 func reasonTable(report simulate.Report) screen.Table {
@@ -107,7 +120,7 @@ func writeWorst(b *strings.Builder, l simulate.LimitReport, s screen.Screen) {
 	if len(l.WorstKeys) == 0 {
 		return
 	}
-	b.WriteString(s.Wrap(fmt.Sprintf("\n%s\n", cli.Printable(l.Limit)), 2))
+	b.WriteString(s.Wrap(fmt.Sprintf("\n%s\n", cli.Printable(titleOf(l))), 2))
 	keys, minutes := worstTable("worst keys"), worstTable("worst minutes (UTC)")
 	for _, k := range l.WorstKeys {
 		keys.Rows = append(keys.Rows, []string{cli.Shorten(cli.Printable(k.Key)), cli.Thousands(k.Admitted), cli.Thousands(k.Refused), bar(k.Refused, l.WorstKeys[0].Refused)})
@@ -134,7 +147,7 @@ func timelineOf(names []string, report simulate.Report) picture.Timeline {
 	t := picture.Timeline{Title: cli.Printable(strings.Join(names, ", ")), Start: report.First, Unit: "requests"}
 	for _, l := range report.Limits {
 		t.Every = l.Series.Every
-		t.Panels = append(t.Panels, picture.Panel{Name: cli.Printable(l.Limit), Offered: l.Series.Offered, Admitted: l.Series.Admitted, Queued: l.Series.Queued, Refused: l.Series.Refused})
+		t.Panels = append(t.Panels, picture.Panel{Name: cli.Printable(titleOf(l)), Offered: l.Series.Offered, Admitted: l.Series.Admitted, Queued: l.Series.Queued, Refused: l.Series.Refused})
 	}
 	return t
 }

@@ -43,13 +43,16 @@ type Outcome struct {
 	Requests []weir.Request // of one call, all or nothing
 	Rules    []*Rule        // those of the Requests
 	// Beside are the requests of shadows and candidates. Each is a call of its own, and changes no answer.
-	Beside []weir.Request
+	Beside      []weir.Request
+	BesideRules []*Rule // the shadows, and the rules of the candidates
+	// Undecided are the rules that take no part, because a Partial lacks an attribute.
+	Undecided []Undecided
 }
 
 // Decide says what the rules make of a request with the attributes of the source. The caller's cost multiplies those of
 // the rules, and is usually 1.
 func (c *Config) Decide(from Source, cost int64, o *Outcome) {
-	*o = Outcome{Requests: o.Requests[:0], Rules: o.Rules[:0], Beside: o.Beside[:0]}
+	*o = Outcome{Requests: o.Requests[:0], Rules: o.Rules[:0], Beside: o.Beside[:0], BesideRules: o.BesideRules[:0], Undecided: o.Undecided[:0]}
 	var space [16]value
 	values := c.read(from, space[:0])
 	if slices.ContainsFunc(values, func(v value) bool { return v.unclear }) {
@@ -58,6 +61,9 @@ func (c *Config) Decide(from Source, cost int64, o *Outcome) {
 	}
 	var found [64]int32
 	matched := c.match(values, found[:0])
+	if slices.ContainsFunc(values, func(v value) bool { return v.unknown }) {
+		matched = c.leaveOut(matched, values, o)
+	}
 	var exempt *Rule
 	for _, at := range matched {
 		switch r := c.Rules[at]; {
@@ -95,10 +101,11 @@ func (c *Config) Matches(from Source) (rules []*Rule) {
 
 // read appends the values of the attributes that rules mention.
 func (c *Config) read(from Source, values []value) []value {
+	partial, _ := from.(Partial)
 	for i := range c.mentions {
 		text, ok := c.mentions[i].of(from)
 		if !ok {
-			values = append(values, value{})
+			values = append(values, value{unknown: partial != nil && c.mentions[i].lacks(partial)})
 			continue
 		}
 		values = append(values, normal(c.mentions[i].family, text))
@@ -126,7 +133,7 @@ func (r *Rule) ask(values []value, factor int64, o *Outcome) bool {
 	}
 	switch {
 	case r.Shadow && refusal == "":
-		o.Beside = append(o.Beside, r.limitOf(key, values).For(r.stored(key), cost))
+		o.Beside, o.BesideRules = append(o.Beside, r.limitOf(key, values).For(r.stored(key), cost)), append(o.BesideRules, r)
 	case r.Shadow:
 	case refusal != "":
 		o.Verdict, o.Reason, o.Rule = Refuse, refusal, r
@@ -136,7 +143,7 @@ func (r *Rule) ask(values []value, factor int64, o *Outcome) bool {
 		key = r.stored(key)
 		o.Requests, o.Rules = append(o.Requests, limit.For(key, cost)), append(o.Rules, r)
 		if r.Candidate != nil && limit == r.Limit {
-			o.Beside = append(o.Beside, r.Candidate.For(key, cost))
+			o.Beside, o.BesideRules = append(o.Beside, r.Candidate.For(key, cost)), append(o.BesideRules, r)
 		}
 	}
 	return true

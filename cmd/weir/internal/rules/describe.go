@@ -87,6 +87,22 @@ func (c *Config) costText(r *Rule) string {
 	return "from " + c.mentions[r.costFrom].name + ", default " + strconv.FormatInt(r.cost, 10)
 }
 
+// LimitText returns the limits of a rule as a file writes them.
+func LimitText(r *weir.Rule) string { return limitText(r) }
+
+// Text returns what the rule does to a request that matches: its limit, and in words the number of other limits.
+func (r *Rule) Text() string {
+	switch others := len(r.plans) + len(r.keys); {
+	case r.Deny:
+		return "deny"
+	case r.Unlimited:
+		return "no limit: exempt"
+	case others > 0:
+		return limitText(r.Limit) + ", or " + strconv.Itoa(others) + " of plans and keys"
+	}
+	return limitText(r.Limit)
+}
+
 func limitText(r *weir.Rule) string {
 	if r == nil {
 		return ""

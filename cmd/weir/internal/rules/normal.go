@@ -83,6 +83,7 @@ type value struct {
 	address netip.Addr
 	present bool
 	unclear bool // servers may read different values in it
+	unknown bool // a Partial lacks it; not present
 }
 
 // normal returns the normal form of a value. A value without one is not present.

@@ -1,0 +1,327 @@
+package hindsight
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// A stamp says that a request was decided at some instant from its event's from until before its to. bounds finds the events that
+// are decided alike whatever the instants of all events within their bounds, and in whatever order that leaves. It keeps two
+// engines for each key, which enclose all states that the key may have:
+//
+//   - the strict one has counted every request that may have been admitted before, as late as possible,
+//   - the lenient one only those that were certainly admitted, certainly before, and as early as possible.
+//
+// What the lenient engine refuses at the latest instant was refused, and what the strict one admits at the earliest, together with
+// all requests that may have come before within their bounds, was admitted. All other decisions are unsure. That is sound for limits
+// that admit no less later, and whose keys are no fuller, at a later instant, for units taken less or earlier: all limits of Weir,
+// except logs that count refused attempts or keep a gap, of which all decisions are unsure.
+//
+// The events begin and end in one sweep of time. An event that began and has not ended is pending at its keys. When an event ends,
+// its keys must have room for everything pending, at the last instant at which the strict engine counted something, or at the begin
+// of the pending events if that is later. If they have, all that is pending is admitted from then on, as long as no event that
+// begins later finds no room (failed).
+type bounds struct {
+	*try
+	strict, lenient *world
+	bases           map[*names]int // of the keys of a row
+	keys            []boundKey
+	turn            uint32 // counts the ends of events
+	states          []eventState
+}
+
+// boundKey is a key of a row.
+type boundKey struct {
+	limit           *weir.Rule    // by which it is decided
+	total           int64         // units of all requests
+	never           bool          // it refuses nothing whenever they come
+	reset           time.Duration // the longest time until it is like a new one
+	full            bool          // the strict engine has counted less than there was
+	odd             bool          // its decisions are all unsure: several limits in turn, or a log that counts refused attempts
+	pending         int64         // units
+	n               int           // pending events
+	began           int64         // the earliest of them
+	failed          uint32        // the last turn at which there was no room
+	strict, lenient counted
+}
+
+// eventState is the state of an event that may be unsure.
+type eventState struct {
+	event   uint32
+	refused bool   // certainly
+	began   uint32 // at this turn
+}
+
+// unsure calls each with every event whose decision is unsure.
+func (t *Traffic) unsure(at int, each func(event int, o *outcome)) error {
+	b := t.newBounds(at)
+	if len(b.states) == 0 {
+		return nil
+	}
+	starts, ends := b.order(func(s *eventState) int64 { return t.events[s.event].from() }), b.order(func(s *eventState) int64 { return t.events[s.event].to() })
+	for len(ends) > 0 {
+		if len(starts) > 0 {
+			if s := &b.states[starts[0]]; t.events[s.event].from() < t.events[b.states[ends[0]].event].to() {
+				starts = starts[1:]
+				if err := b.begin(s, &t.events[s.event], t.outcome(at, s)); err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		s := &b.states[ends[0]]
+		ends = ends[1:]
+		sure, err := b.end(s, &t.events[s.event], t.outcome(at, s))
+		if err != nil {
+			return err
+		}
+		if !sure {
+			each(int(s.event), t.outcome(at, s))
+		}
+	}
+	return nil
+}
+
+func (t *Traffic) outcome(at int, s *eventState) *outcome {
+	return &t.tries[at].outcomes[t.numbers[at][s.event]]
+}
+
+// newBounds finds the keys that may refuse something, and the events that ask for them.
+func (t *Traffic) newBounds(at int) *bounds {
+	b := &bounds{try: t.tries[at], strict: newWorld(), lenient: newWorld(), bases: map[*names]int{}, turn: 1}
+	size := 0
+	for _, row := range b.rows {
+		if _, known := b.bases[row.keys]; !known {
+			b.bases[row.keys] = size
+			size += len(row.keys.texts)
+		}
+	}
+	b.keys = make([]boundKey, size)
+	for i := range b.keys {
+		never := counted{math.MinInt64, math.MinInt64}
+		b.keys[i].strict, b.keys[i].lenient = never, never
+	}
+	events := make([]int64, len(b.outcomes)) // with this outcome
+	for _, number := range t.numbers[at] {
+		events[number]++
+	}
+	for number, n := range events {
+		if n > 0 { // otherwise its events were cut
+			b.total(&b.outcomes[number], n)
+		}
+	}
+	for i := range b.keys {
+		k := &b.keys[i]
+		if k.limit != nil {
+			k.reset = resetOf(k.limit)
+		}
+		k.never = k.limit != nil && !k.odd && neverRefuses(k.limit, k.total)
+	}
+	open := make([]bool, len(b.outcomes)) // those that may be unsure
+	for i := range b.outcomes {
+		for j := range b.outcomes[i].asks {
+			open[i] = open[i] || !b.key(&b.outcomes[i], j).never
+		}
+	}
+	for i, number := range t.numbers[at] {
+		if open[number] {
+			b.states = append(b.states, eventState{event: uint32(i)})
+		}
+	}
+	return b
+}
+
+// total adds the units of n events to those of their keys.
+func (b *bounds) total(o *outcome, n int64) {
+	for i := range o.asks {
+		k, q := b.key(o, i), &o.requests[i]
+		if units := q.Cost * n; units/n == q.Cost && k.total <= math.MaxInt64-units {
+			k.total += units
+		} else {
+			k.total = math.MaxInt64
+		}
+		k.odd = k.odd || k.limit != nil && k.limit != q.Rule || isOdd(q.Rule)
+		k.limit = q.Rule
+	}
+}
+
+func (b *bounds) key(o *outcome, i int) *boundKey {
+	a := o.asks[i]
+	return &b.keys[b.bases[b.rows[a.row].keys]+int(a.key)]
+}
+
+// neverRefuses reports whether a key may have this many units at once.
+func neverRefuses(rule *weir.Rule, units int64) bool {
+	return !slices.ContainsFunc(rule.Limits(), func(l weir.Limit) bool {
+		return weir.Describe(l).Capacity < units
+	})
+}
+
+// resetOf returns the longest time until a key is like a new one.
+func resetOf(rule *weir.Rule) (longest time.Duration) {
+	for _, l := range rule.Limits() {
+		d := weir.Describe(l)
+		if d.Reset == 0 {
+			return math.MaxInt64
+		}
+		longest = max(longest, d.Reset)
+	}
+	return longest
+}
+
+// isOdd reports whether the order of requests, or what was refused of them, makes a difference to a limit.
+func isOdd(rule *weir.Rule) bool {
+	return slices.ContainsFunc(rule.Limits(), func(l weir.Limit) bool {
+		d := weir.Describe(l)
+		return d.CountsDenied || d.Gap > 0
+	})
+}
+
+// order returns the places of the states in order of a time.
+func (b *bounds) order(of func(s *eventState) int64) []uint32 {
+	order := make([]uint32, len(b.states))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(x, y uint32) int {
+		return cmp.Or(cmp.Compare(of(&b.states[x]), of(&b.states[y])), cmp.Compare(x, y))
+	})
+	return order
+}
+
+// begin finds out whether an event is certainly refused. Otherwise it is pending until its end.
+func (b *bounds) begin(s *eventState, e *event, o *outcome) error {
+	from, to := e.from(), e.to()
+	for i := range o.asks {
+		k := b.key(o, i)
+		if k.never || k.odd {
+			continue
+		}
+		if err := b.heal(k, from, o.requests[i]); err != nil {
+			return err
+		}
+		fits, err := b.lenient.peek(to-1, o.requests[i])
+		if err != nil {
+			return err
+		}
+		s.refused = s.refused || !fits
+	}
+	s.began = b.turn
+	if s.refused {
+		return nil
+	}
+	for i := range o.asks {
+		k := b.key(o, i)
+		if k.n == 0 {
+			k.began = from
+		}
+		k.n++
+		k.pending = min(k.pending, math.MaxInt64-o.requests[i].Cost) + o.requests[i].Cost
+	}
+	return nil
+}
+
+// heal resets a key in the strict engine, which may have counted more than fits, once everything is certainly forgotten.
+func (b *bounds) heal(k *boundKey, from int64, q weir.Request) error {
+	if k.n > 0 || k.strict.at == math.MinInt64 || from-k.strict.at < int64(k.reset) {
+		return nil
+	}
+	k.strict, k.full = counted{math.MinInt64, math.MinInt64}, false
+	return b.strict.Reset(context.Background(), q)
+}
+
+// end reports whether the decision on an event is sure.
+func (b *bounds) end(s *eventState, e *event, o *outcome) (sure bool, err error) {
+	if s.refused {
+		return true, nil
+	}
+	b.turn++
+	if sure, err = b.room(s, o); err != nil {
+		return false, err
+	}
+	for i := range o.asks {
+		k := b.key(o, i)
+		k.n--
+		k.pending -= o.requests[i].Cost
+		if k.never {
+			continue
+		}
+		d, err := b.strict.record(&k.strict, e.to()-1, o.requests[i])
+		if err != nil {
+			return false, err
+		}
+		k.full = k.full || d.Unrecorded
+		if sure && !b.lenient.passed(&k.lenient, e.from()) {
+			if _, err := b.lenient.record(&k.lenient, e.from(), o.requests[i]); err != nil {
+				return false, err
+			}
+		}
+	}
+	return sure, nil
+}
+
+// room reports whether the keys of an event have had room for all that was pending, since the event began.
+func (b *bounds) room(s *eventState, o *outcome) (sure bool, err error) {
+	sure = true
+	for i := range o.asks {
+		k := b.key(o, i)
+		if k.never {
+			continue
+		}
+		at := max(k.began, k.strict.at)
+		all := o.requests[i]
+		all.Cost = k.pending
+		fits, err := b.strict.peek(at, all)
+		if err != nil {
+			return false, err
+		}
+		if !fits || k.full || b.strict.evicted(&k.strict, at) {
+			k.failed = b.turn
+		}
+		sure = sure && !k.odd && k.failed <= s.began
+	}
+	return sure && !o.open, nil
+}
+
+// world is an engine that counts at instants of its caller.
+type world struct {
+	*weir.Memory
+	now  int64
+	last int64 // the latest instant at which it counted something
+}
+
+// counted is what a world knows of a key.
+type counted struct{ at, idle int64 } // when it counted something last, and when the key is idle again
+
+func newWorld() *world {
+	w := &world{last: math.MinInt64}
+	w.Memory = weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return w.now }, MaxKeys: math.MaxInt32})
+	return w
+}
+
+func (w *world) peek(at int64, q weir.Request) (bool, error) {
+	w.now = at
+	d, err := w.Peek(context.Background(), q)
+	return d.Allowed, err
+}
+
+func (w *world) record(k *counted, at int64, q weir.Request) (weir.Decision, error) {
+	w.now, w.last = at, max(w.last, at)
+	d, err := w.Record(context.Background(), q)
+	k.at, k.idle = at, at+min(int64(d.ResetAfter), math.MaxInt64-max(at, 0))
+	return d, err
+}
+
+// passed reports whether the engine would count something later than at an instant: it has counted something of the key, or it may
+// have evicted the key, since then.
+func (w *world) passed(k *counted, at int64) bool {
+	return at < k.at || at < w.last && k.idle <= w.last
+}
+
+// evicted reports whether the engine may have evicted the key after an instant at which it was not yet idle.
+func (w *world) evicted(k *counted, at int64) bool { return at < k.idle && k.idle <= w.last }

@@ -1,0 +1,171 @@
+package hindsight
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/weirflow/weir"
+
+	"github.com/weirflow/weir/simulate"
+)
+
+// result is what a file would have decided.
+type result struct {
+	*try
+	all       *simulate.Tally // by client
+	rows      []rowResult     // by row
+	undecided int64
+	lacks     map[string]int64 // requests by attribute
+	clients   map[uint32]bool  // that were refused
+	unsure    int64
+}
+
+// rowResult is what a row would have decided.
+type rowResult struct {
+	tally     *simulate.Tally // nil if it decided nothing
+	elsewhere int64
+	unsure    int64
+	lacks     map[string]int64
+	clients   map[uint32]bool
+}
+
+// decision is what a file decides on one event.
+type decision struct {
+	weir.Decision
+	by int // the row that refuses, or -1
+}
+
+// decide decides the events in order. It calls each, if it is not nil, with the decision on each of them.
+func (t *Traffic) decide(at int, progress func(), each func(event int, o *outcome, d decision)) (*result, error) {
+	try := t.tries[at]
+	r := &result{try: try, rows: make([]rowResult, len(try.rows)), lacks: map[string]int64{}, clients: map[uint32]bool{}}
+	if len(t.events) > 0 {
+		r.all = t.newTally()
+	}
+	var now int64
+	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now }, MaxKeys: math.MaxInt32})
+	for i := range t.events {
+		now = t.events[i].at
+		o := &try.outcomes[t.numbers[at][i]]
+		d, err := o.decide(engine)
+		if err != nil {
+			return nil, fmt.Errorf("hindsight: %s: %w", try.name, err)
+		}
+		if err := t.count(r, &t.events[i], o, d); err != nil {
+			return nil, err
+		}
+		if err := t.tryBeside(r, &t.events[i], o, engine); err != nil {
+			return nil, err
+		}
+		if each != nil {
+			each(i, o, d)
+		}
+		progress()
+	}
+	return r, nil
+}
+
+// decide makes the call of the engine, unless the rules decide without it.
+func (o *outcome) decide(engine *weir.Memory) (d decision, err error) {
+	d.by = -1
+	switch o.fate {
+	case admitted:
+		d.Allowed = true
+	case refused:
+		d.by = o.by
+	default:
+		if d.Decision, err = engine.Take(context.Background(), o.requests...); err == nil && !d.Allowed {
+			d.by = o.refusedBy(&d.Decision)
+		}
+	}
+	return d, err
+}
+
+// refusedBy returns the row of the rule that a refusal names.
+func (o *outcome) refusedBy(d *weir.Decision) int {
+	at := slices.IndexFunc(o.requests, func(q weir.Request) bool { return q.Key == d.Key && q.Rule.Name() == d.Rule })
+	return o.asks[max(at, 0)].row
+}
+
+// count counts a decision for all rules together and for each that took part.
+func (t *Traffic) count(r *result, e *event, o *outcome, d decision) error {
+	if o.open {
+		r.undecided++
+	} else {
+		r.all.Count(e.at, e.client, d.Decision)
+		if !d.Allowed {
+			r.clients[e.client] = true
+		}
+	}
+	for _, a := range o.asks {
+		if !d.Allowed && d.by != a.row {
+			r.rows[a.row].elsewhere++
+		} else {
+			t.countRow(r, a, e, d.Decision)
+		}
+	}
+	if o.fate != asked && o.by >= 0 {
+		key, err := r.try.rows[o.by].keys.ofText(t.clients.texts[e.client])
+		if err != nil {
+			return err
+		}
+		t.countRow(r, ask{o.by, key}, e, d.Decision)
+	}
+	for i, l := range o.lacks {
+		row := &r.rows[l.row]
+		if row.lacks == nil {
+			row.lacks = map[string]int64{}
+		}
+		row.lacks[l.attribute]++
+		if o.open && !slices.ContainsFunc(o.lacks[:i], func(other lack) bool { return other.attribute == l.attribute }) {
+			r.lacks[l.attribute]++
+		}
+	}
+	return nil
+}
+
+func (t *Traffic) countRow(r *result, a ask, e *event, d weir.Decision) {
+	row := &r.rows[a.row]
+	if row.tally == nil {
+		row.tally = t.newTally()
+	}
+	row.tally.Count(e.at, a.key, d)
+	if !d.Allowed {
+		if row.clients == nil {
+			row.clients = map[uint32]bool{}
+		}
+		row.clients[e.client] = true
+	}
+}
+
+// tryBeside has shadows and candidates decide, each in a call of its own.
+func (t *Traffic) tryBeside(r *result, e *event, o *outcome, engine *weir.Memory) error {
+	for i, a := range o.besides {
+		d, err := engine.Take(context.Background(), o.beside[i])
+		if err != nil {
+			return err
+		}
+		t.countRow(r, a, e, d)
+	}
+	return nil
+}
+
+func (t *Traffic) newTally() *simulate.Tally {
+	return simulate.NewTally(t.events[0].at, t.events[len(t.events)-1].at)
+}
+
+// unnamed counts the events of recordings for the rules that no recording names: it does not tell whether they match.
+func (t *Traffic) unnamed(r *result) {
+	if t.recorded == 0 {
+		return
+	}
+	for _, rule := range r.config.Rules {
+		if !r.named[rule] && !slices.Contains(r.config.ByName(), rule.Name) {
+			r.rows[r.rowOf[rule]].lacks = map[string]int64{recordingLacks: t.recorded}
+		}
+	}
+}
+
+const recordingLacks = "attributes: a recording has only the rules that decided, and their keys"

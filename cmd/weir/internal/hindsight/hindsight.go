@@ -1,0 +1,205 @@
+// Package hindsight says what rules files would have done to requests that were logged.
+//
+// A [Traffic] takes in one [Line] for each request. Each file says at once what it makes of a line: rules.Config.Decide finds the
+// rules, keys, limits and costs, as in the daemon, and does not depend on the time. Equal outcomes are kept once, so an event is an
+// instant, a client and the number of an outcome for each file (outcome.go).
+//
+// [Traffic.Report] decides the events in order of time, because several rules decide one request together: weir.Memory makes the
+// decisions of the daemon, with the time of the log as its clock (decide.go). A stamp is rarely the instant at which a daemon would
+// have decided. bounds.go finds the decisions that no instant between the bounds of the stamps changes.
+package hindsight
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+)
+
+// File is a configuration to try.
+type File struct {
+	Name   string
+	Config *rules.Config
+}
+
+// Line is a request that was logged.
+type Line struct {
+	At       int64 // the instant at which it is decided, in nanoseconds since the Unix epoch
+	From, To int64 // it was decided at From or later, and before To; both are At if the instant is exact
+	Client   []byte
+	Request  rules.Partial // nil of a recording
+	Recorded *Recorded     // nil of other logs
+}
+
+// Recorded is a line of a recording: one request of a call that a daemon decided. Further ones of the call follow, with the same
+// instant.
+type Recorded struct {
+	Rule, Key string
+	Cost      int64
+}
+
+// Traffic holds requests, and what each file makes of them.
+type Traffic struct {
+	tries    []*try
+	clients  *names
+	events   []event
+	numbers  [][]uint32 // by file: the numbers of the outcomes of the events
+	recorded int64      // events of recordings
+	exact    bool       // each event is at its instant
+}
+
+// event is a request. Its bounds are in units of grain before and after the instant.
+type event struct {
+	at            int64
+	before, after uint32
+	client        uint32
+}
+
+// grain is the unit of bounds: rounded up, they stay bounds.
+const grain = 100_000
+
+// New returns a Traffic without requests.
+func New(files ...File) *Traffic {
+	t := &Traffic{clients: newNames(), numbers: make([][]uint32, len(files)), exact: true}
+	for _, f := range files {
+		t.tries = append(t.tries, newTry(f))
+	}
+	return t
+}
+
+// Add takes in a line. It returns an error if there are more clients or keys than can be counted.
+func (t *Traffic) Add(l *Line) error {
+	if l.Recorded != nil {
+		if n := len(t.events); t.recorded > 0 && t.events[n-1].at == l.At { // another request of the same call
+			for _, try := range t.tries {
+				try.recorded(l.Recorded)
+			}
+			return t.note(n - 1)
+		}
+		t.recorded++
+	}
+	client, err := t.clients.of(l.Client)
+	if err != nil {
+		return err
+	}
+	t.events = append(t.events, event{l.At, grains(l.At - l.From), grains(l.To - l.At), client})
+	t.exact = t.exact && l.From == l.At && l.To == l.At
+	for i, try := range t.tries {
+		t.numbers[i] = append(t.numbers[i], 0)
+		if l.Recorded != nil {
+			try.outcome = rules.Outcome{}
+			try.recorded(l.Recorded)
+		} else {
+			try.config.Decide(l.Request, 1, &try.outcome)
+		}
+	}
+	return t.note(len(t.events) - 1)
+}
+
+// note notes what the files make of an event.
+func (t *Traffic) note(at int) (err error) {
+	for i, try := range t.tries {
+		if t.numbers[i][at], err = try.number(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func grains(ns int64) uint32 { return uint32(min((max(ns, 0)+grain-1)/grain, 1<<32-1)) }
+
+func (e *event) from() int64 { return e.at - int64(e.before)*grain }
+func (e *event) to() int64   { return max(e.at+int64(e.after)*grain, e.at+1) }
+
+// cut drops the events outside a span, which may depend on the end of the logs, and returns their number.
+func (t *Traffic) cut(from, to int64) (dropped int64) {
+	kept := 0
+	for i, e := range t.events {
+		if e.at < from || e.at >= to {
+			dropped++
+			continue
+		}
+		t.events[kept] = e
+		for _, numbers := range t.numbers {
+			numbers[kept] = numbers[i]
+		}
+		kept++
+	}
+	t.events = t.events[:kept]
+	for i := range t.numbers {
+		t.numbers[i] = t.numbers[i][:kept]
+	}
+	return dropped
+}
+
+// clientsSeen returns the number of clients that have events.
+func (t *Traffic) clientsSeen() (n int) {
+	seen := make([]bool, len(t.clients.texts))
+	for i := range t.events {
+		if c := t.events[i].client; !seen[c] {
+			seen[c] = true
+			n++
+		}
+	}
+	return n
+}
+
+// sort orders the events by time. Those of one instant keep the order of the log.
+func (t *Traffic) sort() {
+	byTime := func(a, b event) int { return cmp.Compare(a.at, b.at) }
+	if slices.IsSortedFunc(t.events, byTime) {
+		return
+	}
+	order := make([]uint32, len(t.events))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(t.events[a].at, t.events[b].at), cmp.Compare(a, b))
+	})
+	t.events = arranged(t.events, order)
+	for i := range t.numbers {
+		t.numbers[i] = arranged(t.numbers[i], order)
+	}
+}
+
+func arranged[T any](all []T, order []uint32) []T {
+	to := make([]T, len(all))
+	for i, at := range order {
+		to[i] = all[at]
+	}
+	return to
+}
+
+// names gives texts numbers.
+type names struct {
+	ids   map[string]uint32
+	texts []string
+}
+
+func newNames() *names { return &names{ids: map[string]uint32{}} }
+
+func (n *names) of(text []byte) (uint32, error) {
+	if id, ok := n.ids[string(text)]; ok {
+		return id, nil
+	}
+	return n.add(string(text))
+}
+
+func (n *names) ofText(text string) (uint32, error) {
+	if id, ok := n.ids[text]; ok {
+		return id, nil
+	}
+	return n.add(text)
+}
+
+func (n *names) add(text string) (uint32, error) {
+	if uint64(len(n.texts)) >= 1<<32-1 {
+		return 0, fmt.Errorf("hindsight: more than %d distinct clients, keys or outcomes", uint32(1<<32-1))
+	}
+	id := uint32(len(n.texts))
+	n.ids[text] = id
+	n.texts = append(n.texts, text)
+	return id, nil
+}

@@ -1,0 +1,144 @@
+package hindsight
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/weirflow/weir/internal/accesslog"
+)
+
+// Logs fill a Traffic from access logs.
+type Logs struct {
+	*accesslog.Reader
+	traffic *Traffic
+	longest time.Duration // of a request, where a log does not say
+	client  accesslog.Slot
+	line    Line
+	source  source
+
+	rule, key, cost, allowed accesslog.Slot // of a recording
+}
+
+// NewLogs returns what fills the traffic. A request of which the log does not say how long it took is taken to have been under way
+// for up to longest.
+func NewLogs(traffic *Traffic, reader *accesslog.Reader, longest time.Duration) *Logs {
+	l := &Logs{Reader: reader, traffic: traffic, longest: longest, client: reader.Want("ip"),
+		rule: reader.Want("rule"), key: reader.Want("key"), cost: reader.Want("cost"), allowed: reader.Want("allowed")}
+	l.source = source{slots: map[string][]accesslog.Slot{}, texts: map[string]string{}}
+	for _, try := range traffic.tries {
+		for _, name := range try.config.Mentions() {
+			if l.source.slots[name] == nil {
+				l.source.slots[name] = slotsOf(reader, name)
+			}
+		}
+	}
+	l.source.slots["path"] = slotsOf(reader, "path") // of which forms of it are made
+	return l
+}
+
+// slotsOf returns the fields that hold an attribute, the best first. A path is that of the whole target, because the rules cut off
+// its query themselves.
+func slotsOf(reader *accesslog.Reader, attribute string) []accesslog.Slot {
+	switch attribute {
+	case "path", "request_uri":
+		return []accesslog.Slot{reader.Want("uri"), reader.Want("path")}
+	case "port":
+		return []accesslog.Slot{reader.Want("server_port"), reader.Want("port")}
+	}
+	return []accesslog.Slot{reader.Want(attribute)}
+}
+
+// Entry adds an entry of a log.
+func (l *Logs) Entry(e *accesslog.Entry) (why string, err error) {
+	l.line = Line{}
+	if rule, ok := e.Value(l.rule); ok {
+		if key, ok := e.Value(l.key); ok {
+			if _, ok := e.Value(l.allowed); ok {
+				return l.recorded(e, rule, key)
+			}
+		}
+	}
+	client, ok := e.Value(l.client)
+	if !ok {
+		return e.Why(l.client), nil
+	}
+	l.line.Client = client
+	l.line.At, l.line.From, l.line.To = l.bounds(e)
+	l.source.entry = e
+	l.line.Request = &l.source
+	return "", l.traffic.Add(&l.line)
+}
+
+// recorded adds a line of a recording, which is stamped exactly.
+func (l *Logs) recorded(e *accesslog.Entry, rule, key []byte) (why string, err error) {
+	text, _ := e.Value(l.cost)
+	cost, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || cost < 0 {
+		return "is of a recording, and has no cost", nil
+	}
+	l.line = Line{At: e.Time, From: e.Time, To: e.Time, Client: key, Recorded: &Recorded{l.source.text(rule), l.source.text(key), cost}}
+	return "", l.traffic.Add(&l.line)
+}
+
+// slack is how much longer a request may have taken than its line says, which servers round.
+const slack = int64(time.Millisecond)
+
+// bounds returns when the request of an entry is decided, and between which instants it was. A daemon decides between the beginning
+// and the end of a request, near the beginning.
+func (l *Logs) bounds(e *accesslog.Entry) (at, from, to int64) {
+	took, told := e.Took()
+	around := int64(took) + slack
+	if !told {
+		around = int64(l.longest)
+	}
+	at, from, to = e.Time, e.Time, e.Time+int64(e.Step)
+	if e.Stamp != accesslog.Starts {
+		at, from = e.Time-int64(took), e.Time-around
+	}
+	if e.Stamp != accesslog.Ends {
+		to += around
+	}
+	return at, from, to
+}
+
+// source is an entry as the rules see it.
+type source struct {
+	slots map[string][]accesslog.Slot
+	entry *accesslog.Entry
+	texts map[string]string
+}
+
+// Attribute returns the value of an attribute. An empty one is none, as formats of JSON write it.
+func (s *source) Attribute(name string) (string, bool) {
+	for _, slot := range s.slots[name] {
+		if value, ok := s.entry.Value(slot); ok && len(value) > 0 {
+			return s.text(value), true
+		}
+	}
+	return "", false
+}
+
+// Lacks reports whether the log does not say if the request had an attribute.
+func (s *source) Lacks(name string) bool {
+	for _, slot := range s.slots[name] {
+		if value, _ := s.entry.Value(slot); value != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// mostTexts bounds the values that are remembered, so that equal ones are one text.
+const mostTexts = 1 << 16
+
+func (s *source) text(value []byte) string {
+	if text, ok := s.texts[string(value)]; ok {
+		return text
+	}
+	if len(s.texts) >= mostTexts {
+		clear(s.texts)
+	}
+	text := string(value)
+	s.texts[text] = text
+	return text
+}

@@ -1,0 +1,185 @@
+package hindsight
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+)
+
+// try is a file that is tried, with what it has made of requests.
+type try struct {
+	name       string
+	config     *rules.Config
+	rows       []*row
+	rowOf      map[*rules.Rule]int // of the rule itself
+	candidates map[*rules.Rule]int
+	named      map[*rules.Rule]bool // by a recording
+
+	outcome   rules.Outcome // of the request that is read
+	limits    map[*weir.Rule]int
+	known     map[string]uint32 // the numbers of outcomes by their form
+	outcomes  []outcome
+	signature []byte
+}
+
+// row is a rule or a candidate, or one of the two that refuse without a rule.
+type row struct {
+	rule *rules.Rule // nil of the last two
+	text string      // of the limit
+	name string
+	keys *names // that the rule decides by; shared with the rule in whose budget it counts
+}
+
+// outcome is what a file makes of a request.
+type outcome struct {
+	fate     fate
+	by       int            // the row that refuses or exempts without an engine, or -1
+	open     bool           // an undecided rule may change the answer
+	requests []weir.Request // of one call
+	asks     []ask          // the same, by their rows
+	beside   []weir.Request
+	besides  []ask
+	lacks    []lack
+}
+
+type fate uint8
+
+const (
+	asked fate = iota // an engine decides
+	admitted
+	refused
+)
+
+// ask is a key of a row.
+type ask struct {
+	row int
+	key uint32
+}
+
+// lack is an attribute that a log lacks, and the row of the rule that depends on it.
+type lack struct {
+	row       int
+	attribute string
+}
+
+func newTry(f File) *try {
+	t := &try{name: f.Name, config: f.Config, rowOf: map[*rules.Rule]int{}, candidates: map[*rules.Rule]int{},
+		named: map[*rules.Rule]bool{}, limits: map[*weir.Rule]int{}, known: map[string]uint32{}}
+	add := func(r *rules.Rule, name, text string) int {
+		t.rows = append(t.rows, &row{rule: r, name: name, text: text, keys: newNames()})
+		return len(t.rows) - 1
+	}
+	for _, r := range f.Config.Rules {
+		t.rowOf[r] = add(r, r.Name, r.Text())
+		if r.Candidate != nil {
+			t.candidates[r] = add(r, r.Name+"~candidate", rules.LimitText(r.Candidate))
+		}
+	}
+	for r, at := range t.rowOf {
+		if r.Budget != "" {
+			t.rows[at].keys = t.rows[t.rowOf[f.Config.Rule(r.Budget)]].keys
+		}
+	}
+	add(nil, "", "default: deny")
+	add(nil, "", "paths that servers may read differently")
+	return t
+}
+
+// recorded adds a request of a recording to the outcome of its call.
+func (t *try) recorded(l *Recorded) {
+	if t.config.Recorded(l.Rule, l.Key, l.Cost, &t.outcome) {
+		t.named[t.config.Rule(l.Rule)] = true
+	}
+	if len(t.outcome.Requests) == 0 {
+		t.outcome.Verdict, t.outcome.Reason = rules.Allow, rules.ByDefault
+	} else {
+		t.outcome.Verdict, t.outcome.Reason = rules.Ask, ""
+	}
+}
+
+// number returns the number of the outcome of the request that is read.
+func (t *try) number() (uint32, error) {
+	var space [32]ask
+	asks, err := t.sign(space[:0])
+	if err != nil {
+		return 0, err
+	}
+	if number, ok := t.known[string(t.signature)]; ok {
+		return number, nil
+	}
+	number := uint32(len(t.outcomes))
+	t.known[string(t.signature)] = number
+	t.outcomes = append(t.outcomes, t.kept(asks))
+	return number, nil
+}
+
+// sign writes the form of the outcome, which differs from that of each other one, and returns its keys.
+func (t *try) sign(asks []ask) ([]ask, error) {
+	o := &t.outcome
+	s := append(t.signature[:0], byte(o.Verdict), byte(len(o.Reason)))
+	if o.Rule != nil {
+		s = binary.AppendUvarint(s, uint64(t.rowOf[o.Rule])+1)
+	}
+	s = append(s, byte(len(o.Requests)), byte(len(o.Beside)))
+	for i := range len(o.Requests) + len(o.Beside) {
+		q, row := t.request(i)
+		key, err := t.rows[row].keys.ofText(q.Key)
+		if err != nil {
+			return nil, err
+		}
+		limit, ok := t.limits[q.Rule]
+		if !ok {
+			limit = len(t.limits)
+			t.limits[q.Rule] = limit
+		}
+		asks = append(asks, ask{row, key})
+		for _, n := range [...]uint64{uint64(row), uint64(key), uint64(limit), uint64(q.Cost)} {
+			s = binary.AppendUvarint(s, n)
+		}
+	}
+	for _, u := range o.Undecided {
+		s = append(binary.AppendUvarint(s, uint64(t.rowOf[u.Rule])), u.Attribute...)
+		s = append(s, 0)
+	}
+	t.signature = s
+	return asks, nil
+}
+
+// request returns one of the requests of the outcome, first those of the call, and the row that it belongs to.
+func (t *try) request(i int) (q *weir.Request, row int) {
+	o := &t.outcome
+	if i < len(o.Requests) {
+		return &o.Requests[i], t.rowOf[o.Rules[i]]
+	}
+	i -= len(o.Requests)
+	rule := o.BesideRules[i]
+	if rule.Shadow {
+		return &o.Beside[i], t.rowOf[rule]
+	}
+	return &o.Beside[i], t.candidates[rule]
+}
+
+// kept returns the outcome to keep.
+func (t *try) kept(asks []ask) outcome {
+	o := &t.outcome
+	k := outcome{by: -1, requests: slices.Clone(o.Requests), beside: slices.Clone(o.Beside), open: o.Open()}
+	k.asks, k.besides = slices.Clone(asks[:len(o.Requests)]), slices.Clone(asks[len(o.Requests):])
+	switch {
+	case o.Rule != nil:
+		k.by = t.rowOf[o.Rule]
+	case o.Verdict == rules.Refuse && o.Reason == rules.ByDefault:
+		k.by = len(t.rows) - 2
+	case o.Verdict == rules.Refuse:
+		k.by = len(t.rows) - 1
+	}
+	k.fate = [...]fate{rules.Ask: asked, rules.Allow: admitted, rules.Refuse: refused}[o.Verdict]
+	if k.fate != asked { // other rules were read before the one that refuses; they count nothing
+		k.requests, k.asks = nil, nil
+	}
+	for _, u := range o.Undecided {
+		k.lacks = append(k.lacks, lack{t.rowOf[u.Rule], u.Attribute})
+	}
+	return k
+}

@@ -1,0 +1,108 @@
+package hindsight
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirflow/weir/simulate"
+)
+
+// Options configure a Report.
+type Options struct {
+	Top int // worst keys and minutes of each rule, and clients that notice a difference
+	// Progress, if not nil, receives the number of decisions made so far and the total, from time to time.
+	Progress func(done, of int64)
+}
+
+// Report decides all requests by each file. Lines and reasons are those of the reader, which the caller adds.
+func (t *Traffic) Report(o Options) (simulate.Report, error) {
+	t.sort()
+	report := simulate.Report{Keys: t.clientsSeen(), Limits: []simulate.LimitReport{}}
+	if len(t.events) == 0 {
+		return report, nil
+	}
+	report.First, report.Last = time.Unix(0, t.events[0].at).UTC(), time.Unix(0, t.events[len(t.events)-1].at).UTC()
+	results, err := t.decideAll(o)
+	if err != nil {
+		return report, err
+	}
+	for _, r := range results {
+		report.Limits = append(report.Limits, r.report(t.clients.texts, o.Top)...)
+	}
+	if len(results) == 2 {
+		report.Difference = simulate.Differ(results[0].all, results[1].all, t.clients.texts, o.Top)
+	}
+	return report, nil
+}
+
+// decideAll decides by each file, and finds the decisions that are not sure.
+func (t *Traffic) decideAll(o Options) (results []*result, err error) {
+	done, of := int64(0), int64(len(t.events)*len(t.tries))
+	progress := func() {
+		if done++; o.Progress != nil && (done%progressEvery == 0 || done == of) {
+			o.Progress(done, of)
+		}
+	}
+	for at := range t.tries {
+		r, err := t.decide(at, progress, nil)
+		if err != nil {
+			return nil, err
+		}
+		t.unnamed(r)
+		if !t.exact {
+			if err := t.findUnsure(r, at); err != nil {
+				return nil, err
+			}
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+const progressEvery = 1 << 16
+
+// findUnsure counts the decisions that the bounds of stamps leave open.
+func (t *Traffic) findUnsure(r *result, at int) error {
+	return t.unsure(at, func(_ int, o *outcome) {
+		if !o.open {
+			r.unsure++
+		}
+		for _, a := range o.asks {
+			r.rows[a.row].unsure++
+		}
+	})
+}
+
+// report returns the report of all rules together, and those of the rules that had something to decide or could not.
+func (r *result) report(clients []string, top int) []simulate.LimitReport {
+	all := r.all.Report(allTogether, clients, top)
+	all.RuleReport = &simulate.RuleReport{File: r.name, Clients: len(r.clients), Unsure: r.unsure, Undecided: r.undecided, Lacks: listed(r.lacks)}
+	reports := []simulate.LimitReport{all}
+	for i, row := range r.try.rows {
+		got := &r.rows[i]
+		if row.rule == nil && got.tally == nil {
+			continue
+		}
+		l := simulate.LimitReport{Limit: row.text, WorstKeys: []simulate.KeyReport{}, WorstMinutes: []simulate.MinuteReport{}}
+		if got.tally != nil {
+			l = got.tally.Report(row.text, row.keys.texts, top)
+		}
+		l.RuleReport = &simulate.RuleReport{File: r.name, Rule: row.name, Elsewhere: got.elsewhere, Clients: len(got.clients), Unsure: got.unsure, Lacks: listed(got.lacks)}
+		for _, lack := range l.Lacks {
+			l.Undecided += lack.Requests
+		}
+		reports = append(reports, l)
+	}
+	return reports
+}
+
+// listed lists attributes, that of the most requests first.
+func listed(lacks map[string]int64) (all []simulate.Lack) {
+	for _, attribute := range slices.Sorted(maps.Keys(lacks)) {
+		all = append(all, simulate.Lack{Attribute: attribute, Requests: lacks[attribute]})
+	}
+	slices.SortStableFunc(all, func(a, b simulate.Lack) int { return cmp.Compare(b.Requests, a.Requests) })
+	return all
+}

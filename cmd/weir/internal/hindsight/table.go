@@ -1,0 +1,115 @@
+package hindsight
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
+	"github.com/weirflow/weir/simulate"
+)
+
+// Text returns the report for people: what each file and each of its rules would have decided, what could not be decided, and of
+// two files which clients would notice the change.
+func Text(report simulate.Report, s screen.Screen) string {
+	var b strings.Builder
+	b.WriteString(s.Table(ruleTable(report.Limits)))
+	if has(report.Limits, func(l simulate.LimitReport) int64 { return l.Unsure }) {
+		b.WriteString(s.Wrap("\nunsure: these decisions depend on when exactly the requests came, within the resolution of the log and the time that they took\n", 0))
+	}
+	if lacks := lackTable(report.Limits); len(lacks.Rows) > 0 {
+		b.WriteString("\n" + s.Table(lacks))
+	}
+	if d := report.Difference; d != nil {
+		writeDifference(&b, d, files(report.Limits), s)
+	}
+	return b.String()
+}
+
+// Title returns what the report of a rules file is of.
+func Title(l simulate.LimitReport) string {
+	switch {
+	case l.Rule != "":
+		return l.Rule + ": " + l.Limit
+	case l.Limit == allTogether:
+		return "all of " + l.File
+	}
+	return l.Limit
+}
+
+const allTogether = "all rules together"
+
+func files(limits []simulate.LimitReport) (names []string) {
+	for _, l := range limits {
+		if l.Limit == allTogether && l.Rule == "" {
+			names = append(names, cli.Printable(l.File))
+		}
+	}
+	return names
+}
+
+func has(limits []simulate.LimitReport, count func(simulate.LimitReport) int64) bool {
+	return slices.ContainsFunc(limits, func(l simulate.LimitReport) bool { return count(l) > 0 })
+}
+
+// figure is a column that only some reports have.
+type figure struct {
+	title string
+	count func(simulate.LimitReport) int64
+}
+
+var figures = []figure{
+	{"refused by others", func(l simulate.LimitReport) int64 { return l.Elsewhere }},
+	{"unsure", func(l simulate.LimitReport) int64 { return l.Unsure }},
+	{"undecided", func(l simulate.LimitReport) int64 { return l.Undecided }},
+	{"delayed", func(l simulate.LimitReport) int64 { return l.Delayed }},
+}
+
+func ruleTable(limits []simulate.LimitReport) screen.Table {
+	t := screen.Table{Columns: []screen.Column{{Title: "rule"}, {Title: "limit", Rank: 3}, {Title: "admitted", Colour: screen.Admitted}, {Title: "refused", Colour: screen.Refused},
+		{Title: "share", Rank: 2}, {Title: "clients refused", Rank: 1}}}
+	shown := slices.DeleteFunc(slices.Clone(figures), func(f figure) bool { return !has(limits, f.count) })
+	for _, c := range shown {
+		t.Columns = append(t.Columns, screen.Column{Title: c.title, Rank: 1})
+	}
+	for _, l := range limits {
+		name, text := "  "+cli.Printable(l.Rule), cli.Printable(l.Limit)
+		if l.Rule == "" {
+			name, text = cli.Printable(Title(l)), ""
+		}
+		row := []string{name, text, cli.Thousands(l.Admitted), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused+l.Elsewhere), cli.Thousands(int64(l.Clients))}
+		for _, c := range shown {
+			row = append(row, cli.Thousands(c.count(l)))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// lackTable says what the log lacks.
+func lackTable(limits []simulate.LimitReport) screen.Table {
+	t := screen.Table{Columns: []screen.Column{{Title: "undecided"}, {Title: "because the log lacks"}, {Title: "requests"}}}
+	for _, l := range limits {
+		for _, lack := range l.Lacks {
+			if l.Rule != "" {
+				t.Rows = append(t.Rows, []string{cli.Printable(l.Rule), cli.Printable(lack.Attribute), cli.Thousands(lack.Requests)})
+			}
+		}
+	}
+	return t
+}
+
+func writeDifference(b *strings.Builder, d *simulate.Difference, files []string, s screen.Screen) {
+	b.WriteString(s.Wrap(fmt.Sprintf("\nfrom %s to %s: %s refused newly, %s refused no longer, %s by both\n", files[0], files[1],
+		cli.Plural(int64(d.OnlySecond), "client"), cli.Thousands(int64(d.OnlyFirst)), cli.Thousands(int64(d.Both))), 2))
+	if len(d.Keys) == 0 {
+		return
+	}
+	t := screen.Table{Indent: "  ", Columns: []screen.Column{{Title: "clients that notice"}, {Title: "requests", Rank: 1},
+		{Title: "refused", Colour: screen.Refused}, {Title: "then", Colour: screen.Refused}}}
+	for _, k := range d.Keys {
+		t.Rows = append(t.Rows, []string{cli.Shorten(cli.Printable(k.Key)), cli.Thousands(k.Requests), cli.Thousands(k.First), cli.Thousands(k.Second)})
+	}
+	b.WriteString(s.Table(t))
+}

@@ -1,0 +1,79 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
+	"github.com/weirflow/weir/cmd/weir/internal/picture"
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
+	"github.com/weirflow/weir/simulate"
+)
+
+// checkRules refuses flags that have no meaning beside rules, which have keys and costs of their own.
+func (o *options) checkRules(key simulate.Key) error {
+	const hint = "for example: weir replay --config weir.yaml access.log"
+	switch {
+	case len(o.Limits) > 0 || o.suggest != "":
+		return cli.Misuse(errors.New("replay: --config excludes --limit and --suggest"), "write the limit into a file, and compare: --config weir.yaml --config new.yaml", hint)
+	case key.String() != "ip":
+		return cli.Misuse(errors.New("replay: --config excludes --key"), "rules name their own keys, and clients are counted by address", hint)
+	case o.cost != "" || o.holds.estimate != "":
+		return cli.Misuse(errors.New("replay: --config excludes --cost and --estimate"), "rules name their own costs: cost: {from: ATTRIBUTE}", hint)
+	case o.Report != "":
+		return cli.Misuse(errors.New("replay: --config excludes --report"), "the page shows limits and no rules yet; --format json has all figures", hint)
+	case o.longest < 0:
+		return cli.Misusef("0 takes requests to be instant", "--request-time: %s is below 0", o.longest)
+	}
+	return nil
+}
+
+// runRules decides the requests of logs by the rules of files.
+func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out, errs io.Writer) error {
+	files, err := hindsight.Load("replay", o.Config)
+	if err != nil {
+		return err
+	}
+	ctx, stop := cli.UntilSignal(ctx)
+	defer stop()
+	reader, err := o.reading.reader(ctx.Done())
+	if err != nil {
+		return err
+	}
+	if logs, err = logsOf(logs); err != nil {
+		return err
+	}
+	run := hindsight.Run{Command: "replay", Files: files, Logs: logs, In: in, Reader: reader, Longest: o.longest,
+		Options: hindsight.Options{Top: o.top}, Progress: cli.NewProgress(errs, cli.ProgressDelay)}
+	defer run.Progress.Stop()
+	report, err := run.Report()
+	if err != nil {
+		return err
+	}
+	if err := o.printRules(out, run.Logs, report); err != nil {
+		return err
+	}
+	return printUnparsed(errs, reader.Samples(), report)
+}
+
+func (o *options) printRules(out io.Writer, logs []string, report simulate.Report) error {
+	drawn := report
+	drawn.Limits = slices.DeleteFunc(slices.Clone(report.Limits), func(l simulate.LimitReport) bool { return l.Rule != "" && l.Refused == 0 })
+	var plot picture.Picture
+	if report.Keys > 0 {
+		plot = timelineOf(logs, drawn)
+	}
+	return o.Write(out, report, plot, func(s screen.Screen, drawn string) string {
+		var b strings.Builder
+		writeHead(&b, cli.Plural(int64(report.Keys), "client"), report, s)
+		b.WriteString(hindsight.Text(report, s))
+		for _, l := range report.Limits {
+			writeWorst(&b, l, s)
+		}
+		return b.String() + cli.Below(drawn)
+	})
+}

@@ -1,0 +1,145 @@
+package rules
+
+import (
+	"slices"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
+)
+
+// Partial is a Source that does not know all of a request, such as a line of a log. A rule that depends on an attribute which the
+// source lacks is undecided.
+type Partial interface {
+	Source
+	// Lacks reports whether the source does not know if the request had the attribute.
+	Lacks(name string) bool
+}
+
+// Undecided is a rule that takes no part in a decision, because the source lacks an attribute that it depends on.
+type Undecided struct {
+	Rule      *Rule
+	Attribute string
+}
+
+// lacks reports whether a source does not know if a request had an attribute.
+func (a attribute) lacks(from Partial) bool {
+	if a.family == asURI || a.family == asTarget { // made of the path
+		return from.Lacks(a.name) && from.Lacks("path")
+	}
+	return from.Lacks(a.name)
+}
+
+// Open reports whether a rule that is undecided may change the answer.
+func (o *Outcome) Open() bool {
+	if o.Verdict == Refuse && (o.Reason == ByPath || o.Reason == ByRule) {
+		return false
+	}
+	return slices.ContainsFunc(o.Undecided, func(u Undecided) bool {
+		return !u.Rule.Shadow && (u.Rule.Deny || o.Verdict != Allow || o.Reason != ByRule)
+	})
+}
+
+// leaveOut notes the rules that depend on unknown values, and returns the others that match.
+func (c *Config) leaveOut(matched []int32, values []value, o *Outcome) []int32 {
+	for slot := range values {
+		if !values[slot].unknown {
+			continue
+		}
+		for _, r := range c.Rules {
+			if r.dependsOn(values) == slot {
+				o.Undecided = append(o.Undecided, Undecided{r, c.mentions[slot].name})
+			}
+		}
+	}
+	return slices.DeleteFunc(matched, func(at int32) bool {
+		return slices.ContainsFunc(o.Undecided, func(u Undecided) bool { return u.Rule == c.Rules[at] })
+	})
+}
+
+// dependsOn returns the slot of an unknown value that decides whether the rule matches, or by which key, limit and cost it
+// decides. It returns -1 if there is none: the rule certainly does not match, or all that it needs is known.
+func (r *Rule) dependsOn(values []value) int {
+	unknown := -1
+	if r.named() {
+		return unknown
+	}
+	for i := range r.match {
+		switch slot := r.match[i].slot; {
+		case values[slot].unknown:
+			unknown = slot
+		case !r.match[i].fits(&values[slot]):
+			return -1
+		}
+	}
+	for i := range r.except {
+		switch slot := r.except[i].slot; {
+		case values[slot].unknown:
+			unknown = slot
+		case r.except[i].fits(&values[slot]):
+			return -1
+		}
+	}
+	if unknown >= 0 || r.Deny || r.Unlimited {
+		return unknown
+	}
+	for _, slot := range r.key {
+		if values[slot].unknown {
+			return slot
+		}
+	}
+	if r.planBy >= 0 && values[r.planBy].unknown {
+		if key, _ := r.keyOf(values); r.keys[key] == nil {
+			return r.planBy
+		}
+	}
+	if r.costFrom >= 0 && values[r.costFrom].unknown {
+		return r.costFrom
+	}
+	return -1
+}
+
+// Recorded adds to an outcome what a rule makes of a key and a cost that a recording of a daemon names. It returns false if no
+// rule has the name. The rule is undecided if the recording does not tell which of its limits decides.
+func (c *Config) Recorded(rule, key string, cost int64, o *Outcome) bool {
+	r := c.names[rule]
+	if r == nil || !r.limited() {
+		return false
+	}
+	if shared := slices.ContainsFunc(c.Rules, func(other *Rule) bool { return other.Budget == rule }); shared {
+		o.Undecided = append(o.Undecided, Undecided{r, "the rule beside its budget"})
+		return true
+	}
+	limit := r.Limit
+	if own := r.ownLimit(key); own != nil {
+		limit = own
+	} else if len(r.plans) > 0 {
+		o.Undecided = append(o.Undecided, Undecided{r, c.mentions[r.planBy].name})
+		return true
+	}
+	o.Requests, o.Rules = append(o.Requests, limit.For(key, cost)), append(o.Rules, r)
+	if r.Candidate != nil && limit == r.Limit {
+		o.Beside, o.BesideRules = append(o.Beside, r.Candidate.For(key, cost)), append(o.BesideRules, r)
+	}
+	return true
+}
+
+// ownLimit returns the limit of a single key, as engines have it, or nil.
+func (r *Rule) ownLimit(key string) *weir.Rule {
+	if !r.hashed {
+		return r.keys[key]
+	}
+	for name, limit := range r.keys {
+		if front.HashOf(name) == key {
+			return limit
+		}
+	}
+	return nil
+}
+
+// Mentions returns the names of the attributes that rules mention.
+func (c *Config) Mentions() (names []string) {
+	for _, a := range c.mentions {
+		names = append(names, a.name)
+	}
+	return names
+}
