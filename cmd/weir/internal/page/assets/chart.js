@@ -99,7 +99,8 @@ var weir = (() => {
     }
     if (c.zeroY) Object.assign(counts, { splits: (u, i, low, high) => powers(high), filter: (u, splits) => splits })
     if (c.fractionY) delete counts.incrs
-    const along = c.time || c.elapsed || c.logX ? { splits: (u, i, low, high) => decades(low, high), filter: (u, splits) => splits } : { incrs: counts.incrs }
+    let along = c.time || c.elapsed ? {} : { incrs: counts.incrs }
+    if (c.logX) along = { splits: (u, i, low, high) => decades(low, high), filter: (u, splits) => splits }
     const widest = Math.max(...c.series.map(s => s.values.length), 0)
     return {
       width, height, legend: { show: false }, padding: [(c.marks?.length ? 8 : 10) * scale, 14 * scale, 0, 0],
