@@ -25,10 +25,12 @@ func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, 
 	if len(found.Curves) > 0 {
 		drawn = suggestionPicture(found)
 	}
+	found.Logs = report.Logs
 	return o.Write(out, found, drawn, func(s screen.Screen, drawn string) string {
 		if drawn != "" {
 			drawn += "\n"
 		}
+		drawn += logLines(report, s)
 		if report.Unparsed > 0 {
 			drawn += s.Table(reasonTable(report)) + "\n"
 		}
