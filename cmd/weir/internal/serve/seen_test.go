@@ -190,7 +190,8 @@ func TestDaemonsHaveTheMetricsThatThePageSays(t *testing.T) {
 		"memory": nil, "redis": {"--engine", "redis://" + redistest.Start(t).Addr, "--deadline", "2s"}, "redis leased": {"--engine", "redis://" + redistest.Start(t).Addr, "--lease", "--deadline", "2s"},
 		"sql": {"--engine", "sqlite:" + filepath.Join(t.TempDir(), "weir.db"), "--deadline", "2s"},
 	} {
-		has := map[string]bool{"all": true, "with rules in files": true, "memory engine": kind == "memory", "with `--engine`": kind != "memory", "with `--lease`": kind == "redis leased"}
+		has := map[string]bool{"all": true, "with rules in files": true, "memory engine": kind == "memory", "with `--engine`": kind != "memory", "with `--lease`": kind == "redis leased",
+			"with Redis": strings.HasPrefix(kind, "redis")}
 		wanted := map[string]bool{}
 		for row := range strings.Lines(string(page)) {
 			cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|")
