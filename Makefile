@@ -112,6 +112,7 @@ redis-suite: ## run the suite on the server at URL=redis://…; it writes and de
 docs: ## write docs/why/choosing.md, docs/reference/flags.md and the pictures from the program
 	go test -count=1 -run 'TestThePicturesOfTheReport' ./cmd/weir/internal/page/browsertest -write-report
 	go test -count=1 -run 'TestTheTourShowsWhatTheProgramSays|TestThePageOfFlags|TestThePicturesOfTheAlgorithms' ./cmd/weir -write-docs
+	go test -count=1 -run 'TestThePicturesOfTheLivePage' ./cmd/weir/internal/page/browsertest -write-docs
 
 site: ## make a static site of docs/ in site/.dist and check it in Chromium; needs node, npm and chromium
 	cd site && npm ci --no-audit --no-fund && npm run build && npm run check
