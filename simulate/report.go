@@ -47,6 +47,8 @@ type LimitReport struct {
 type RuleReport struct {
 	File string `json:"file"`
 	Rule string `json:"rule,omitempty"` // empty for all together; NAME~candidate for the candidate of a rule
+	// ByName reports that the rule decided nothing because only callers that name it ask it.
+	ByName bool `json:"by_name,omitempty"`
 	// Elsewhere counts requests that the rule decided and another rule refused.
 	Elsewhere int64 `json:"refused_elsewhere,omitempty"`
 	// Clients are those that were refused at least once.

@@ -106,7 +106,7 @@ func (t *Traffic) count(r *result, e *event, o *outcome, d decision) error {
 			t.countRow(r, a, e, d.Decision)
 		}
 	}
-	if o.fate != asked && o.by >= 0 {
+	if o.fate != asked && o.by >= 0 && !(o.open && r.try.rows[o.by].rule == nil) { // an undecided rule may match
 		key, err := r.try.rows[o.by].keys.ofText(t.clients.texts[e.client])
 		if err != nil {
 			return err

@@ -24,9 +24,9 @@ type try struct {
 	signature []byte
 }
 
-// row is a rule or a candidate, or one of the two that refuse without a rule.
+// row is a rule or a candidate, or one of the three that decide without a rule.
 type row struct {
-	rule *rules.Rule // nil of the last two
+	rule *rules.Rule // nil of the last three
 	text string      // of the limit
 	name string
 	keys *names // that the rule decides by; shared with the rule in whose budget it counts
@@ -35,7 +35,7 @@ type row struct {
 // outcome is what a file makes of a request.
 type outcome struct {
 	fate     fate
-	by       int            // the row that refuses or exempts without an engine, or -1
+	by       int            // the row that refuses or admits without an engine, or -1
 	open     bool           // an undecided rule may change the answer
 	requests []weir.Request // of one call
 	asks     []ask          // the same, by their rows
@@ -82,6 +82,7 @@ func newTry(f File) *try {
 			t.rows[at].keys = t.rows[t.rowOf[f.Config.Rule(r.Budget)]].keys
 		}
 	}
+	add(nil, "", "default: allow")
 	add(nil, "", "default: deny")
 	add(nil, "", "paths that servers may read differently")
 	return t
@@ -169,6 +170,8 @@ func (t *try) kept(asks []ask) outcome {
 	switch {
 	case o.Rule != nil:
 		k.by = t.rowOf[o.Rule]
+	case o.Verdict == rules.Allow && o.Reason == rules.ByDefault:
+		k.by = len(t.rows) - 3
 	case o.Verdict == rules.Refuse && o.Reason == rules.ByDefault:
 		k.by = len(t.rows) - 2
 	case o.Verdict == rules.Refuse:

@@ -89,7 +89,8 @@ func (r *result) report(clients []string, top int) []simulate.LimitReport {
 		if got.tally != nil {
 			l = got.tally.Report(row.text, row.keys.texts, top)
 		}
-		l.RuleReport = &simulate.RuleReport{File: r.name, Rule: row.name, Elsewhere: got.elsewhere, Clients: len(got.clients), Unsure: got.unsure, Lacks: listed(got.lacks)}
+		byName := got.tally == nil && slices.Contains(r.try.config.ByName(), row.name)
+		l.RuleReport = &simulate.RuleReport{File: r.name, Rule: row.name, ByName: byName, Elsewhere: got.elsewhere, Clients: len(got.clients), Unsure: got.unsure, Lacks: listed(got.lacks)}
 		for _, lack := range l.Lacks {
 			l.Undecided += lack.Requests
 		}

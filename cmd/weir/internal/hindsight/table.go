@@ -18,6 +18,11 @@ func Text(report simulate.Report, s screen.Screen) string {
 	if has(report.Limits, func(l simulate.LimitReport) int64 { return l.Unsure }) {
 		b.WriteString(s.Wrap("\nunsure: these decisions depend on when exactly the requests came, within the resolution of the log and the time that they took\n", 0))
 	}
+	for _, l := range report.Limits {
+		if l.RuleReport != nil && l.ByName {
+			b.WriteString(s.Wrap(fmt.Sprintf("\n%s has no match: only callers that name it ask it, and a log has none of them\n", cli.Printable(l.Rule)), 0))
+		}
+	}
 	if lacks := lackTable(report.Limits); len(lacks.Rows) > 0 {
 		b.WriteString("\n" + s.Table(lacks))
 	}
@@ -32,17 +37,20 @@ func Title(l simulate.LimitReport) string {
 	switch {
 	case l.Rule != "":
 		return l.Rule + ": " + l.Limit
-	case l.Limit == allTogether:
+	case OfFile(l):
 		return "all of " + l.File
 	}
 	return l.Limit
 }
 
+// OfFile reports whether the report is that of all rules of a file together.
+func OfFile(l simulate.LimitReport) bool { return l.Rule == "" && l.Limit == allTogether }
+
 const allTogether = "all rules together"
 
 func files(limits []simulate.LimitReport) (names []string) {
 	for _, l := range limits {
-		if l.Limit == allTogether && l.Rule == "" {
+		if OfFile(l) {
 			names = append(names, cli.Printable(l.File))
 		}
 	}

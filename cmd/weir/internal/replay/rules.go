@@ -62,7 +62,7 @@ func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out
 
 func (o *options) printRules(out io.Writer, logs []string, report simulate.Report) error {
 	drawn := report
-	drawn.Limits = slices.DeleteFunc(slices.Clone(report.Limits), func(l simulate.LimitReport) bool { return l.Rule != "" && l.Refused == 0 })
+	drawn.Limits = slices.DeleteFunc(slices.Clone(report.Limits), func(l simulate.LimitReport) bool { return l.Refused == 0 && !hindsight.OfFile(l) })
 	var plot picture.Picture
 	if report.Keys > 0 {
 		plot = timelineOf(logs, drawn)
