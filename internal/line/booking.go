@@ -23,6 +23,7 @@ type Booking struct {
 	inLine   bool   // it waits in line for its instant
 	arrival  uint64 // in line, or 0
 	promised int64  // the instant
+	between  int64  // the costs of the waiters that arrived before it and after the booking before
 }
 
 // Book decides on b for the earliest instant within longest, and takes it.
@@ -101,7 +102,11 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 	b.taken = b.promised
 	s.promise(now, hold)
 	s.wrote() // an older booking is no longer the newest
-	if l.bookings = append(l.bookings, b); l.plan.extends(l) {
+	b.between = l.queue.Units() - l.between
+	l.between += b.between
+	l.bookings = append(l.bookings, b)
+	l.changed(len(l.bookings) - 1)
+	if l.plan.extends(l) {
 		l.plan.book(l, b)
 	}
 	a := l.refusal(now, 0)
@@ -181,6 +186,22 @@ func (s *Subject) unbookInLine(b *Booking, now, actual int64) {
 	}
 	if b.Cost = actual; actual == 0 {
 		s.promised, b.inLine, l.bookings = b.promisedBefore, false, l.bookings[:last]
+		l.between -= b.between
 	}
+	l.changed(last)
 	l.replan(now)
+}
+
+// unbookFirst takes the first booking out of the line. Waiters that arrived before it stay.
+func (l *line) unbookFirst() *Booking {
+	b := l.bookings[0]
+	b.inLine, l.bookings[0], l.bookings = false, nil, l.bookings[1:]
+	l.gone++
+	if l.changed(-1); len(l.bookings) > 0 {
+		l.bookings[0].between += b.between
+		l.changed(0)
+	} else {
+		l.between = 0
+	}
+	return b
 }

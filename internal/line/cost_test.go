@@ -2,6 +2,7 @@ package line
 
 import (
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -173,31 +174,41 @@ func TestTheCostOfAJoinBehindALateGrantDoesNotGrowWithTheLine(t *testing.T) {
 	}
 }
 
-// A late cost delays the callers before bookings, and callers leave: neither goes through the line.
-func TestTheCostOfARecordAndALeaveBesideBookingsDoesNotGrowWithTheLine(t *testing.T) {
-	const most = 16 // decisions for a record, a return and a leave
-	for _, length := range []int{10, 1000, 20_000} {
-		synctest.Test(t, func(t *testing.T) {
-			r := rand.New(rand.NewPCG(1, 3))
-			c := newCrowd(t, algorithm.NewTokenBucket(1, second, 9))
-			for i := range length {
-				if c.join(1+r.Int64N(9), 0); i%4 == 0 {
-					if answer, err := c.subject.Book(&Booking{Cost: 1 + r.Int64N(9), Identity: r.Uint64() | 1}, c.now, algorithm.Never); err != nil || !answer.Allowed {
+// Costs come late or come back, the newest booking is cancelled, and callers leave. Neither that nor the refusal after it
+// goes through the line.
+func TestTheCostOfARecordAndALeaveBesideBookingsGrowsWithTheLogarithmOfTheLine(t *testing.T) {
+	for _, tt := range []struct{ burst, costs, record int64 }{{1, 1, -1}, {9, 9, -3}, {9, 4, 3}} {
+		for _, length := range []int{10, 1000, 20_000} {
+			synctest.Test(t, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(1, 3))
+				c := newCrowd(t, algorithm.NewTokenBucket(1, second, tt.burst))
+				book := func() *Booking {
+					b := &Booking{Cost: 1 + r.Int64N(tt.costs), Identity: r.Uint64() | 1}
+					if answer, err := c.subject.Book(b, c.now, algorithm.Never); err != nil || !answer.Allowed {
 						t.Fatal(answer, err)
 					}
+					return b
 				}
-			}
-			c.takes = 0
-			const rounds = 8
-			for range rounds {
-				c.subject.Record(c.now, 9)
-				c.subject.Record(c.now, -3)
-				c.withdraw(r.IntN(len(c.waiters)))
-			}
-			if each := c.takes / rounds; each > most {
-				t.Errorf("a record, a return and a leave take %d decisions in a line of %d, want at most %d", each, length, most)
-			}
-			c.subject.Close(c.now)
-		})
+				for i := range length {
+					if c.join(1+r.Int64N(tt.costs), 0); i%4 == 0 {
+						book()
+					}
+				}
+				c.takes = 0
+				const rounds = 8
+				for range rounds {
+					c.subject.Record(c.now, tt.record)
+					c.subject.Take(c.now, 1)
+					c.subject.Settle(book(), c.now, 0)
+					c.subject.Take(c.now, 1)
+					c.withdraw(r.IntN(len(c.waiters)))
+					c.subject.Take(c.now, 1)
+				}
+				if each, most := c.takes/rounds, 20+4*bits.Len(uint(length)); each > most {
+					t.Errorf("%+v: a round takes %d decisions in a line of %d, want at most %d", tt, each, length, most)
+				}
+				c.subject.Close(c.now)
+			})
+		}
 	}
 }

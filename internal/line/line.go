@@ -33,6 +33,9 @@ type line struct {
 	// bookings are in order of arrival and of their promised instants. The first one goes before the first waiter if it came
 	// earlier, or if the waiter would not leave it its units by its instant.
 	bookings []*Booking
+	between  int64  // the costs of the waiters that arrived before the last booking
+	spans    []span // of all bookings at 1, of the halves of i at 2i and 2i+1; not those of one booking; nil until they are asked for
+	gone     int    // the bookings that have left the spans
 
 	arrivals          uint64 // waiters and bookings so far
 	smallest, largest int64  // their costs
@@ -85,6 +88,7 @@ func (l *line) push(w *Waiter, flow Flow, weight int64) {
 func (l *line) withdraw(w *Waiter, now int64) {
 	head := l.queue.First() == w
 	l.plan.withdrawn(l, w)
+	l.left(w)
 	l.queue.Withdraw(&w.Node)
 	if head {
 		l.resume(now)
@@ -196,11 +200,10 @@ func (l *line) spend(w *Waiter, from, at int64) {
 	l.plan.served(l, w, at)
 	l.since = max(l.since, at)
 	if w == nil {
-		b := l.bookings[0]
-		b.inLine, l.bookings[0], l.bookings = false, nil, l.bookings[1:]
-		l.subject.spend(from, b.Cost, nil)
+		l.subject.spend(from, l.unbookFirst().Cost, nil)
 		return
 	}
+	l.left(w)
 	l.subject.spend(from, w.Cost, w.lease)
 	if l.queue.Serve(&w.Node); l.released != nil {
 		l.released.Push(w, &w.Node)
@@ -211,6 +214,7 @@ func (l *line) spend(w *Waiter, from, at int64) {
 
 // release ends the wait of w with an error.
 func (l *line) release(w *Waiter, err error) {
+	l.left(w)
 	l.queue.Withdraw(&w.Node)
 	w.err = err
 	close(w.done)

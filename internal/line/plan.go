@@ -162,21 +162,28 @@ const hugeCost = 1 << 32
 // summable reports whether the costs of the line add up under its limit, as of an instant.
 func (l *line) summable() (from int64, ok bool) {
 	s, head := l.subject, l.queue.First()
-	if head == nil || !l.inTurn() || l.largest > min(hugeCost, s.algorithm.Capacity()) {
+	if l.length() == 0 || l.ranBack || l.largest > min(hugeCost, s.algorithm.Capacity()) {
 		return 0, false
 	}
-	from = max(head.arrived, l.since)
-	return from, s.algorithm.AddsUp(s.State, from, l.queue.Units())
+	if from = l.since; head != nil {
+		from = max(from, head.arrived)
+	}
+	return from, s.algorithm.AddsUp(s.State, from, l.queue.Units()) && (len(l.bookings) == 0 || l.bookingsAddUp(from))
 }
 
-// summed plans in one step the release of the first waiters of a summable line, whose costs are units.
+// summed plans in one step the release of the first waiters of a summable line, whose costs are units, or of all beside
+// bookings.
 func (l *line) summed(from, units int64) (state algorithm.State, at int64) {
-	s := l.subject
-	if units == 0 {
+	s, a := l.subject, l.subject.algorithm
+	switch n := len(l.bookings); {
+	case n > 0:
+		all := l.promises()
+		state = a.Take(s.State, from, all.units-all.since)
+		return a.Take(state, all.full.spentAt(a), all.since+units-l.between), l.bookings[n-1].promised
+	case units == 0:
 		return s.State, l.since
 	}
-	at = algorithm.AddSaturating(from, algorithm.Hold(s.algorithm, s.State, from, units))
-	return s.algorithm.Take(s.State, from, units), at
+	return a.Take(s.State, from, units), algorithm.AddSaturating(from, algorithm.Hold(a, s.State, from, units))
 }
 
 // planBefore returns the planned state before the turn of a newcomer. It is not the tail if the newcomer's flow

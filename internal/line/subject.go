@@ -192,7 +192,7 @@ func (s *Subject) SetAlgorithm(now int64, a algorithm.Algorithm, carry bool) {
 	if s.algorithm = a; !carry {
 		s.wrote()
 	}
-	s.replan(now)
+	s.anew(now)
 }
 
 // UseAlgorithm changes the limit to another of the same kind. The next write converts the state. With waiting callers
@@ -210,6 +210,14 @@ func (s *Subject) UseAlgorithm(now int64, a algorithm.Algorithm) {
 	}
 	s.algorithm = a
 	s.wrote()
+	s.anew(now)
+}
+
+// anew reschedules the waiting callers after a change of the limit.
+func (s *Subject) anew(now int64) {
+	if s.line != nil {
+		s.line.spans = nil
+	}
 	s.replan(now)
 }
 

@@ -304,3 +304,40 @@ func BenchmarkTakeAfterOneLeft(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkTakeBesideBookings measures the refusal of a Take right after a waiter left the middle of a line with bookings,
+// and right after a record.
+func BenchmarkTakeBesideBookings(b *testing.B) {
+	for _, burst := range []int64{1, 9} {
+		for _, length := range []int{100, 50_000} {
+			c := newCrowd(b, algorithm.NewTokenBucket(1, hour, burst))
+			r := rand.New(rand.NewPCG(1, 1))
+			behind := func() {
+				c.join(1+r.Int64N(burst), 0)
+				c.subject.Book(&Booking{Cost: 1 + r.Int64N(burst), Identity: r.Uint64() | 1}, c.now, algorithm.Never)
+			}
+			for range length / 2 {
+				behind()
+			}
+			b.Run(fmt.Sprintf("burst %d/%d, one left", burst, length), func(b *testing.B) {
+				for b.Loop() {
+					middle := len(c.waiters) / 2
+					c.subject.line.withdraw(c.waiters[middle], c.now)
+					c.subject.Take(c.now, 1)
+					b.StopTimer()
+					c.waiters = append(c.waiters[:middle], c.waiters[middle+1:]...)
+					c.join(1+r.Int64N(burst), 0)
+					c.subject.Take(c.now, 1)
+					b.StartTimer()
+				}
+			})
+			b.Run(fmt.Sprintf("burst %d/%d, a record", burst, length), func(b *testing.B) {
+				for b.Loop() {
+					c.subject.Record(c.now, -1)
+					c.subject.Take(c.now, 1)
+				}
+			})
+			c.subject.Close(c.now)
+		}
+	}
+}
