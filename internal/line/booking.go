@@ -11,6 +11,7 @@ type Booking struct {
 	Cost     int64
 	Identity uint64 // a random number, not 0; it also holds the slots
 	Open     bool   // taken, and not settled
+	inLine   bool   // it waits in line for its instant
 
 	bookedAt       int64
 	taken          int64 // the instant at which its units count
@@ -20,7 +21,6 @@ type Booking struct {
 	promisedBefore int64
 	stampBefore    uint64
 
-	inLine   bool   // it waits in line for its instant
 	arrival  uint64 // in line, or 0
 	promised int64  // the instant
 	between  int64  // the costs of the waiters that arrived before it and after the booking before
@@ -93,7 +93,7 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 	if !s.algorithm.Planned() || !l.single() || !room || l.full() {
 		return refusal
 	}
-	if hold > longest || hold == algorithm.Never {
+	if hold > longest || algorithm.AddSaturating(now, hold) == algorithm.Never {
 		refusal.RetryAfter = max(hold-longest, 1)
 		return refusal
 	}

@@ -204,7 +204,7 @@ func TestTheCostOfARecordAndALeaveBesideBookingsGrowsWithTheLogarithmOfTheLine(t
 					c.withdraw(r.IntN(len(c.waiters)))
 					c.subject.Take(c.now, 1)
 				}
-				if each, most := c.takes/rounds, 20+4*bits.Len(uint(length)); each > most {
+				if each, most := c.takes/rounds, 24+4*bits.Len(uint(length)); each > most {
 					t.Errorf("%+v: a round takes %d decisions in a line of %d, want at most %d", tt, each, length, most)
 				}
 				c.subject.Close(c.now)

@@ -34,8 +34,8 @@ type line struct {
 	// earlier, or if the waiter would not leave it its units by its instant.
 	bookings []*Booking
 	between  int64  // the costs of the waiters that arrived before the last booking
-	spans    []span // of all bookings at 1, of the halves of i at 2i and 2i+1; not those of one booking; nil until they are asked for
-	gone     int    // the bookings that have left the spans
+	spans    []span // that of all bookings at 1, and the halves of i at 2i and 2i+1; nil until it is needed
+	gone     int    // the bookings that have left since spans was made
 
 	arrivals          uint64 // waiters and bookings so far
 	smallest, largest int64  // their costs

@@ -8,18 +8,20 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// span is some consecutive bookings, each with the waiters that arrived between the one before and itself. The spans of a
-// line are a tree, so that its end is found without a walk through it. A booking sets the end if the limit is full at
-// its instant: then it does not matter what comes before.
+// span sums up consecutive bookings, each with the waiters that arrived between the previous booking and itself. The spans
+// of a line form a tree, so that tail does not walk through the line.
+//
+// If the limit is full at the instant of a booking, nothing before it delays the end of the line. Otherwise all costs add
+// up, as in a line without bookings.
 type span struct {
 	units int64 // the costs
-	// full is the only booking at whose instant the limit may be full, and since the costs from it on.
+	// full is the only booking at whose instant the limit can be full, and since the costs from it on.
 	full  *Booking
 	since int64
-	// tight is the booking that bears the least delay, and through the costs up to it, with its own.
+	// tight is the booking that can bear the least delay, and through the costs up to it, its own among them.
 	tight   *Booking
 	through int64
-	late    bool // in order of arrival, a booking would come too late behind another one
+	late    bool // in order of arrival, a booking behind another one comes after its promised instant
 }
 
 // before returns the span of s and next.
@@ -30,7 +32,8 @@ func (s span) before(next span, a algorithm.Algorithm) span {
 	case next.full == nil:
 		return s
 	}
-	refills := func(b, c *Booking, n int64) bool { // between their instants, if it was full at the first, less n units
+	// refills reports whether a limit that is full at the instant of b is full at that of c if n units are taken.
+	refills := func(b, c *Booking, n int64) bool {
 		return a.Wait(a.Take(a.Fresh(), b.promised, n), c.promised, a.Capacity()) == 0
 	}
 	s.late = s.late || next.late || next.delayed(a, a.Fresh(), s.full.spentAt(a), s.since)
@@ -44,22 +47,24 @@ func (s span) before(next span, a algorithm.Algorithm) span {
 	return s
 }
 
-// delayed reports whether in order of arrival a booking comes too late in a state less n units.
+// delayed reports whether, in order of arrival, a booking comes after its promised instant if n units are taken from a state
+// first.
 func (s span) delayed(a algorithm.Algorithm, state algorithm.State, from, n int64) bool {
 	return algorithm.AddSaturating(from, algorithm.Hold(a, state, from, n+s.through)) > s.tight.promised
 }
 
-// bookingsAddUp is summable for a line with bookings: no waiter yields to one while the limit is full, and so loses units.
+// bookingsAddUp reports whether a line with bookings is summable: no waiter yields to a booking, or any two costs
+// fit into the limit together, which is then not full meanwhile.
 func (l *line) bookingsAddUp(from int64) bool {
 	a, state, all := l.subject.algorithm, l.subject.State, l.promises()
 	twoFit := algorithm.Hold(a, a.Fresh(), from, 2*l.largest) == 0
 	return a.AddsUp(state, from, all.units+l.queue.Units()) && (twoFit || !all.late && !all.delayed(a, state, from, 0))
 }
 
-// promises returns the span of all bookings.
+// promises returns the span of all bookings. A new tree has room for a quarter more of them.
 func (l *line) promises() span {
 	if l.spans == nil {
-		l.spans, l.gone = make([]span, 1<<bits.Len(uint(len(l.bookings)*5/4+1))), 0 // with room for others
+		l.spans, l.gone = make([]span, 1<<bits.Len(uint(len(l.bookings)*5/4+1))), 0
 		for i := len(l.spans) - 1; i > 0; i-- {
 			l.join(i)
 		}
@@ -70,6 +75,7 @@ func (l *line) promises() span {
 // join makes a span of its halves.
 func (l *line) join(i int) { l.spans[i] = l.span(2*i).before(l.span(2*i+1), l.subject.algorithm) }
 
+// span returns a span of the tree, or that of one booking.
 func (l *line) span(i int) span {
 	if i < len(l.spans) {
 		return l.spans[i]
@@ -82,7 +88,7 @@ func (l *line) span(i int) span {
 	return span{units: n, full: b, since: b.Cost, tight: b, through: n}
 }
 
-// changed updates the spans after the i-th booking has changed.
+// changed updates the spans after the i-th booking has come, changed or gone.
 func (l *line) changed(i int) {
 	if i += l.gone + len(l.spans); i >= 2*len(l.spans) {
 		l.spans = nil

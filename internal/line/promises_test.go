@@ -49,9 +49,25 @@ func TestTheEndOfALineWithBookingsIsThatOfAPlanMadeFromTheStart(t *testing.T) {
 	}
 }
 
+// No clock shows an instant after the year 2262, so none is promised.
+func TestABookingBeyondAllInstantsIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, algorithm.NewTokenBucket(1, 366*day, 1))
+		c.now = 50 * 366 * day
+		for range 250 {
+			c.join(1, 0)
+		}
+		b := &Booking{Cost: 1, Identity: 1}
+		if answer, err := c.subject.Book(b, c.now, algorithm.Never); err != nil || answer.Allowed || b.Open {
+			t.Errorf("a booking 250 years after 2020: %+v, %v", answer, err)
+		}
+		c.subject.Close(c.now)
+	})
+}
+
 // drawBookable returns a limit behind whose waiters a booking is given an instant.
 func drawBookable(r *rand.Rand, leaky bool) algorithm.Algorithm {
-	period := []int64{second, hour, 3, 7}[r.IntN(4)]
+	period := []int64{second, hour, 366 * day, 3, 7}[r.IntN(5)]
 	rate := min(1+r.Int64N(7), period)
 	if leaky {
 		return algorithm.NewLeakyBucket(rate, period, 300+r.Int64N(300), r.Int64N(9))
@@ -83,6 +99,8 @@ func (c *crowd) anythingBeside(r *rand.Rand, bookings []*Booking) []*Booking {
 		s.advance(c.now)
 	case pick == 37 && r.IntN(2) == 0:
 		s.Record(c.now, r.Int64N(19)-9)
+	case pick == 37 && r.IntN(8) == 0:
+		c.now -= r.Int64N(second) // the line does not know yet
 	case pick == 38 && r.IntN(8) == 0:
 		s.SetAlgorithm(c.now, drawBookable(r, algorithm.Delays(s.algorithm)), true)
 	case pick == 39 && r.IntN(8) == 0:
