@@ -154,7 +154,8 @@ func (m *Metrics) Follow(seen func(*layer.Observation)) {
 // follow shows a decision to whoever follows them.
 func (m *Metrics) follow(o *layer.Observation) {
 	if seen := m.followed.Load(); seen != nil {
-		(*seen)(o)
+		shown := *o // so that an observation is on the heap only while somebody follows
+		(*seen)(&shown)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
+	"github.com/weirflow/weir/layer"
 )
 
 func scrape(m *metrics.Metrics) string {
@@ -155,4 +156,27 @@ func TestTheEndsOfCertificatesAreTold(t *testing.T) {
 	wantLines(t, m, `weir_certificate_expiry_timestamp_seconds{flag="tls-cert"} 1.7e+09`, "weir_credentials_reload_failing 0")
 	failing = true
 	wantLines(t, m, "weir_credentials_reload_failing 1")
+}
+
+func TestACountedDecisionNeedsNoMemoryUnlessSomebodyFollows(t *testing.T) {
+	m := metrics.New("memory", slog.New(slog.DiscardHandler))
+	engine, err := m.Observe(weir.NewMemory(weir.MemoryOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := weir.ParseRule("default=1000000000/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := []weir.Request{rule.For("k", 1)}
+	followed := 0
+	m.Follow(func(*layer.Observation) { followed++ })
+	m.Follow(nil)
+	if made := testing.AllocsPerRun(1000, func() {
+		if d, err := engine.Take(t.Context(), requests...); err != nil || !d.Allowed {
+			t.Fatalf("got %v, %v, want an admission", d, err)
+		}
+	}); made != 0 || followed != 0 {
+		t.Errorf("a decision made %v objects and %d were followed, want none", made, followed)
+	}
 }
