@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
@@ -37,8 +38,8 @@ type engineStats struct {
 	Evicted  uint64      `json:"evicted"`
 	Overflow uint64      `json:"overflow"`
 	Rules    []ruleStats `json:"rules"`
-	Busiest  []top.Count `json:"busiest"`
-	Refused  []top.Count `json:"refused"`
+	Busiest  []top.Count `json:"busiest,omitzero"` // nil for callers without the scope admin, like Refused
+	Refused  []top.Count `json:"refused,omitzero"`
 }
 
 type ruleStats struct {
@@ -48,8 +49,19 @@ type ruleStats struct {
 	Overflow  uint64 `json:"overflow"`
 }
 
-func (a *API) stats(w http.ResponseWriter, r *http.Request, _ asker) {
+// stats answers with rules and sums. Keys are personal data, so only callers with the scope admin get them.
+func (a *API) stats(w http.ResponseWriter, r *http.Request, who asker) {
 	n, p := readTop(r.URL.RawQuery)
+	keys := who.May(door.Admin, "")
+	switch {
+	case p != nil:
+	case !who.May(door.Metrics, ""):
+		p = denied(who.Deny(door.Metrics, ""))
+	case n > 0 && !keys:
+		p = denied(who.Deny(door.Admin, ""))
+	case n < 0:
+		n = usualTop
+	}
 	if p != nil {
 		writeProblem(w, p)
 		return
@@ -59,16 +71,19 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request, _ asker) {
 		answer.Reloads = a.reloads.stats()
 	}
 	if engine, ok := weir.Find[counter](a.desk.Engine()); ok {
-		answer.engineStats = statsOf(engine.Stats(), a.Keys, n)
+		answer.engineStats = statsOf(engine.Stats())
+		if keys {
+			answer.Busiest, answer.Refused = a.Keys.Busiest(n), a.Keys.Top("", top.Refused, n)
+		}
 	}
 	body, _ := json.Marshal(answer) // numbers and strings always marshal
 	writeJSON(w, append(body, '\n'))
 }
 
-func statsOf(s weir.MemoryStats, keys *top.Keys, n int) *engineStats {
+func statsOf(s weir.MemoryStats) *engineStats {
 	answer := &engineStats{
 		Keys: s.Keys, Shared: s.Shared, MaxKeys: s.MaxKeys, Bytes: s.Bytes, Evicted: s.Evicted, Overflow: s.Overflow,
-		Rules: make([]ruleStats, len(s.Rules)), Busiest: keys.Busiest(n), Refused: keys.Top("", top.Refused, n),
+		Rules: make([]ruleStats, len(s.Rules)),
 	}
 	for i, rule := range s.Rules {
 		answer.Rules[i] = ruleStats(rule)
@@ -76,7 +91,7 @@ func statsOf(s weir.MemoryStats, keys *top.Keys, n int) *engineStats {
 	return answer
 }
 
-// readTop reads the query of a URL, whose only field is the optional top.
+// readTop reads the query of a URL, whose only field is the optional top. Without it, readTop returns -1.
 func readTop(query string) (int, *problem) {
 	fields, err := url.ParseQuery(query)
 	if err != nil {
@@ -90,7 +105,7 @@ func readTop(query string) (int, *problem) {
 	texts := fields["top"]
 	switch len(texts) {
 	case 0:
-		return usualTop, nil
+		return -1, nil
 	case 1:
 	default:
 		return 0, badField("top", "occurs twice")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/internal/layertest"
 )
 
@@ -27,6 +28,43 @@ func TestStatsTellDecisionsAndHeavyKeys(t *testing.T) {
 		w := get(f, path)
 		if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: got %d %s %swant …%s…", path, w.Code, w.Header().Get("Content-Type"), w.Body, want)
+		}
+	}
+}
+
+// Keys are personal data: without the scope admin for every rule, the statistics are rules and sums, and a request for keys is
+// refused. A scope for some rules is not enough for sums of all.
+func TestStatsHaveNoKeysForCallersWithoutAdmin(t *testing.T) {
+	f := newFixture(t, usual)
+	post(f, "/v1/take", `{"key":"alice"}`)
+	for scopes, want := range map[string]struct {
+		codes [3]int // without top, with top=0 and with top=1
+		keys  bool
+	}{
+		"metrics":              {[3]int{200, 200, 403}, false},
+		"metrics take refund":  {[3]int{200, 200, 403}, false},
+		"metrics admin:login":  {[3]int{200, 200, 403}, false},
+		"metrics admin":        {[3]int{200, 200, 200}, true},
+		"metrics:login":        {[3]int{403, 403, 403}, false},
+		"metrics:login admin":  {[3]int{403, 403, 403}, false},
+		"admin take dynamic":   {[3]int{403, 403, 403}, false},
+		"metrics:login refund": {[3]int{403, 403, 403}, false},
+	} {
+		identities, err := door.Parse("shop sha256:" + strings.Repeat("ab", 32) + " " + scopes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Who = func(*http.Request) *door.Identity { return identities[0] }
+		for i, query := range []string{"", "?top=0", "?top=1"} {
+			w := get(f, "/v1/stats"+query)
+			if w.Code != want.codes[i] {
+				t.Errorf("%s, %q: got %d %s, want %d", scopes, query, w.Code, w.Body, want.codes[i])
+			}
+			lists := strings.Contains(w.Body.String(), `"busiest":`) && strings.Contains(w.Body.String(), `"refused":[`)
+			named := strings.Contains(w.Body.String(), "alice")
+			if lists != want.keys || named != (want.keys && i != 1) {
+				t.Errorf("%s, %q: got %s, want keys: %v", scopes, query, w.Body, want.keys)
+			}
 		}
 	}
 }

@@ -169,10 +169,14 @@ func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 	}
 }
 
-// checkStats checks that the lists of /v1/stats have the keys of rules in force: none of a shadow or candidate.
+// checkStats checks that the lists of /v1/stats have the keys of rules in force: none of a shadow or candidate, and none at all
+// on the traffic port, where any program of this machine may ask.
 func (d *seenDaemon) checkStats(t *testing.T) {
 	t.Helper()
-	_, lists, _ := strings.Cut(fetchText(t, http.DefaultClient, d.url+"/v1/stats"), `"busiest":`)
+	if open := fetchText(t, http.DefaultClient, d.url+"/v1/stats"); !strings.Contains(open, `"rule":"login"`) || strings.Contains(open, "203.0.113.7") {
+		t.Errorf("anyone may read %s, want rules and no key", open)
+	}
+	_, lists, _ := strings.Cut(fetchText(t, socketClient(t, d.admin), "http://localhost/v1/stats"), `"busiest":`)
 	busiest := `[{"rule":"login","key":"203.0.113.7","count":4,"overcount":0},`
 	refused := `"refused":[{"rule":"login","key":"203.0.113.7","count":2,"overcount":0}`
 	if !strings.HasPrefix(lists, busiest) || !strings.Contains(lists, refused) || strings.Contains(lists, "~") {
