@@ -68,6 +68,7 @@ type Desk struct {
 	queue   waits
 	waiting waiting
 	holds   holds
+	doubts  doubts
 }
 
 // New returns a Desk.

@@ -46,6 +46,9 @@ func (d *Desk) once(ctx context.Context, mark []weir.Request, lease uint64, repe
 		return err
 	}
 	err := settle()
+	if err == nil {
+		d.doubts.forget(mark[0].Key, 0) // the mark, if there is one, is right
+	}
 	if err == nil && d.gave(call.Lease) {
 		_, _ = d.engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: mark, Lease: enginekit.NewLease()}) // at the engine when it is back
 	}
@@ -62,6 +65,14 @@ func (d *Desk) once(ctx context.Context, mark []weir.Request, lease uint64, repe
 // what its policy gave, by a mark of HereRule instead.
 func (d *Desk) unsettled(ctx context.Context, mark *weir.Call, lease uint64) error {
 	err := d.unmarked(ctx, *mark)
+	if err == ErrToken {
+		var again bool
+		if again, err = d.doubts.release(ctx, d.engine, mark.Requests[0].Key); again {
+			err = d.unmarked(ctx, *mark)
+		} else if err == nil {
+			err = ErrToken
+		}
+	}
 	if weir.Unavailable(err) && d.gave(lease) {
 		here, bad := weir.NewRule(HereRule, mark.Requests[0].Rule.Limits()...)
 		if bad != nil {
@@ -86,6 +97,9 @@ func (d *Desk) gave(lease uint64) bool {
 // that happens.
 func (d *Desk) unmarked(ctx context.Context, mark weir.Call) error {
 	marked, err := d.engine.Do(ctx, mark)
+	if err != nil && mark.Op == weir.OpTake && weir.WasCounted(err) != weir.CountedNo {
+		d.doubts.add(mark)
+	}
 	if err != nil || marked.Decision.Allowed {
 		return err
 	}

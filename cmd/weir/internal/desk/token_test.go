@@ -119,6 +119,48 @@ func TestNoTwoDaemonsSettleATokenWhileTheEngineIsAway(t *testing.T) {
 	}
 }
 
+// The engine may have taken the mark of a settlement that failed. The client tries again, and must not hear that the token was
+// settled.
+func TestATokenWhoseMarkIsInDoubtCanBeSettledAgain(t *testing.T) {
+	const slots = "concurrency 1000 lease 1h"
+	for _, limits := range append(slices.Clone(kinds), slots) {
+		for _, guarded := range []bool{true, false} {
+			if guarded && limits == slots {
+				continue // the Guard releases them later
+			}
+			synctest.Test(t, func(t *testing.T) {
+				engine := newFailing(weir.NewMemory(weir.MemoryOptions{}))
+				engine.after = true
+				h := newHolding(t, engine, limits)
+				if guarded {
+					h = newGuarded(t, engine, limits, layer.Deny)
+				}
+				token := h.reserve(h.asks(200)...)
+				engine.fails(func(call weir.Call) bool { return call.Op == weir.OpTake || call.Op == weir.OpReturn })
+				for range 3 {
+					if err := h.settleToken(token, 0); err == nil || limits != slots && weir.WasCounted(err) != weir.CountedNo {
+						t.Fatalf("%s: settle: %v, want that it can be tried again", limits, err)
+					}
+				}
+				engine.fails(nil)
+				if err := h.settleToken(token, 0); err != nil {
+					t.Errorf("%s, guarded %v: settle again: %v", limits, guarded, err)
+				}
+				h.left(1000)
+				for range 2 {
+					if err := h.settleToken(token, 0); err != ErrToken {
+						t.Errorf("%s, guarded %v: settle once more: %v, want ErrToken", limits, guarded, err)
+					}
+				}
+				time.Sleep(3 * time.Hour)
+				if h.doubts.count != 0 || len(h.doubts.marks) != 0 {
+					t.Errorf("%d doubts stay", h.doubts.count)
+				}
+			})
+		}
+	}
+}
+
 // What a policy gave while the engine is away is settled by that daemon meanwhile, and by nobody afterwards.
 func TestAReservationOfAPolicyIsSettledDuringTheOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
