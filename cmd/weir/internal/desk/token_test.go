@@ -153,6 +153,7 @@ func TestATokenWhoseMarkIsInDoubtCanBeSettledAgain(t *testing.T) {
 					}
 				}
 				time.Sleep(3 * time.Hour)
+				synctest.Wait()
 				if h.doubts.count != 0 || len(h.doubts.marks) != 0 {
 					t.Errorf("%d doubts stay", h.doubts.count)
 				}
