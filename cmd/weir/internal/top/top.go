@@ -136,53 +136,90 @@ func (k *Keys) Forget(rule string) {
 }
 
 // Top returns the n keys with the most calls under a rule, or under any for "", the largest count first.
-func (k *Keys) Top(rule string, by By, n int) []Count { return largest(k.list(rule, by), n) }
+func (k *Keys) Top(rule string, by By, n int) []Count {
+	best, list := []Count{}, []Count{}
+	k.each(rule, func(name string, r *ruleKeys) {
+		list = r.list(list[:0], name, by)
+		best = largest(best, list, n)
+	})
+	return best
+}
 
 // Busiest returns the n keys with the most calls under any rule, admitted or refused, the largest count first.
 func (k *Keys) Busiest(n int) []Count {
-	all := k.list("", Taken)
-	at := make(map[[2]string]int, len(all))
-	for i, c := range all {
-		at[[2]string{c.Rule, c.Key}] = i
+	best, list, at := []Count{}, []Count{}, map[string]int{}
+	k.each("", func(name string, r *ruleKeys) {
+		list = r.list(list[:0], name, Taken)
+		taken := len(list)
+		if list = r.list(list, name, Refused); len(list) > taken {
+			list = merged(list, taken, at)
+		}
+		best = largest(best, list, n)
+	})
+	return best
+}
+
+// merged adds up the counts of keys of a rule that are both among the first ones of a list and among the others. It uses a map.
+func merged(list []Count, first int, at map[string]int) []Count {
+	clear(at)
+	for i := range list[:first] {
+		at[list[i].Key] = i
 	}
-	for _, c := range k.list("", Refused) {
-		if i, taken := at[[2]string{c.Rule, c.Key}]; taken {
+	all := list[:first]
+	for _, c := range list[first:] {
+		if i, twice := at[c.Key]; twice {
 			all[i].Count += c.Count
 			all[i].Overcount += c.Overcount
 		} else {
 			all = append(all, c)
 		}
 	}
-	return largest(all, n)
-}
-
-// list returns the keys of a rule, or of all that decide for "".
-func (k *Keys) list(rule string, by By) []Count {
-	all := []Count{}
-	add := func(name, r any) bool {
-		of := &r.(*ruleKeys)[by]
-		of.mu.Lock()
-		defer of.mu.Unlock()
-		if time.Since(of.halved) >= halvingTime { // nothing has come since
-			of.sketch.halve(int(min(time.Since(of.halved)/halvingTime, 64)))
-			of.halved = time.Now()
-		}
-		all = of.sketch.list(all, name.(string))
-		return true
-	}
-	if rule == "" {
-		k.rules.Range(func(name, r any) bool {
-			return strings.Contains(name.(string), "~") || add(name, r) // shadows and candidates refuse nobody
-		})
-	} else if r, known := k.rules.Load(rule); known {
-		add(rule, r)
-	}
 	return all
 }
 
-func largest(all []Count, n int) []Count {
-	slices.SortFunc(all, func(a, b Count) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
+// each calls use with a rule, or with all that decide for "".
+func (k *Keys) each(rule string, use func(name string, r *ruleKeys)) {
+	if rule != "" {
+		if r, known := k.rules.Load(rule); known {
+			use(rule, r.(*ruleKeys))
+		}
+		return
+	}
+	k.rules.Range(func(name, r any) bool {
+		if !strings.Contains(name.(string), "~") { // shadows and candidates refuse nobody
+			use(name.(string), r.(*ruleKeys))
+		}
+		return true
 	})
-	return all[:min(n, len(all))]
+}
+
+// list appends the keys of a rule to a list.
+func (r *ruleKeys) list(to []Count, rule string, by By) []Count {
+	of := &r[by]
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if time.Since(of.halved) >= halvingTime { // nothing has come since
+		of.sketch.halve(int(min(time.Since(of.halved)/halvingTime, 64)))
+		of.halved = time.Now()
+	}
+	return of.sketch.list(to, rule)
+}
+
+// largest returns the n largest counts of two lists, of which the first is what it returned before. Viewers of the live page look
+// each second at thousands of keys, of which few are large, so it does not sort them.
+func largest(best, list []Count, n int) []Count {
+	for _, c := range list {
+		if len(best) >= n && (n == 0 || c.before(&best[n-1]) >= 0) {
+			continue
+		}
+		i, _ := slices.BinarySearchFunc(best, c, func(a, b Count) int { return a.before(&b) })
+		best = slices.Insert(best, i, c)
+		best = best[:min(n, len(best))]
+	}
+	return best
+}
+
+// before compares two counts: the larger one comes first, then the name of the rule and the key decide.
+func (c *Count) before(other *Count) int {
+	return cmp.Or(cmp.Compare(other.Count, c.Count), cmp.Compare(c.Rule, other.Rule), cmp.Compare(c.Key, other.Key))
 }

@@ -1,11 +1,14 @@
 package top_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
+	"github.com/weirflow/weir/internal/randtest"
 )
 
 func mustRule(t testing.TB, text string) *weir.Rule {
@@ -186,5 +190,74 @@ func BenchmarkTaken(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		k.Taken(requests[i&(1<<16-1)])
+	}
+}
+
+// The lists are those of sorting all keys, whatever their counts.
+func TestTheLargestCountsAreThoseOfSortingAll(t *testing.T) {
+	var rules []*weir.Rule
+	for i := range 4 {
+		rules = append(rules, mustRule(t, fmt.Sprintf("r%d=5/s", i)))
+	}
+	for seed := range randtest.Seeds(t, 200, 50) {
+		r := randtest.New(seed)
+		k, counts := top.New(), [3]map[[2]string]uint64{{}, {}, {}}
+		for range r.IntN(60) { // the first calls of a rule are all samples
+			rule, key, by := rules[r.IntN(4)], fmt.Sprint(r.IntN(6)), top.By(r.IntN(2))
+			if by == top.Taken {
+				k.Taken([]weir.Request{rule.For(key, 1)})
+			} else {
+				k.Refused(rule.Name(), key)
+			}
+			counts[by][[2]string{rule.Name(), key}]++
+			counts[2][[2]string{rule.Name(), key}]++
+		}
+		n := r.IntN(12)
+		for i, got := range [][]top.Count{k.Top("", top.Taken, n), k.Top("", top.Refused, n), k.Busiest(n)} {
+			want := []top.Count{}
+			for of, count := range counts[i] {
+				want = append(want, top.Count{Rule: of[0], Key: of[1], Count: count})
+			}
+			slices.SortFunc(want, func(a, b top.Count) int {
+				return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
+			})
+			if want = want[:min(n, len(want))]; !slices.Equal(got, want) {
+				t.Errorf("seed %d, list %d: got %v, want %v", seed, i, got, want)
+			}
+		}
+	}
+}
+
+// Ten viewers of the live page may cost little, and each second of theirs begins with this.
+func TestTheBusiestKeysOfManyRulesAreFoundInLittleMemory(t *testing.T) {
+	k := manyKeys(t)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 10 {
+		k.Busiest(20)
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / 10; each > 256<<10 {
+		t.Errorf("each look at the keys of 200 rules allocates %d bytes, want what 20 of them take and the keys of a rule", each)
+	}
+}
+
+// manyKeys returns full lists of 200 rules.
+func manyKeys(t testing.TB) *top.Keys {
+	k := top.New()
+	for i := range 200 {
+		rule := mustRule(t, fmt.Sprintf("r%d=5/s", i))
+		for j := range 64 {
+			k.Refused(rule.Name(), fmt.Sprint(j))
+			k.Taken([]weir.Request{rule.For(fmt.Sprint(j/2*3), 1)})
+		}
+	}
+	return k
+}
+
+func BenchmarkBusiest(b *testing.B) {
+	k := manyKeys(b)
+	for b.Loop() {
+		k.Busiest(20)
 	}
 }
