@@ -9,6 +9,7 @@ import (
 // Comparison shows what candidates do to the same made-up traffic. `weir simulate --traffic` prints it as JSON.
 type Comparison struct {
 	Traffic  string             `json:"traffic"`
+	Logs     []LogReport        `json:"logs,omitempty"` // how each log of the traffic was read
 	Seconds  float64            `json:"seconds"`
 	Clients  int                `json:"clients"`
 	Requests int64              `json:"requests"`
@@ -66,7 +67,7 @@ func (p Pattern) Compare(candidates []Candidate, s Scenario) (Comparison, error)
 	if err != nil {
 		return Comparison{}, err
 	}
-	c := Comparison{Traffic: p.text, Seconds: s.Length.Seconds(), Clients: clients, Requests: int64(len(offers)), Limits: []ComparisonReport{}}
+	c := Comparison{Traffic: p.text, Logs: p.readings(), Seconds: s.Length.Seconds(), Clients: clients, Requests: int64(len(offers)), Limits: []ComparisonReport{}}
 	asked := c.offered(offers)
 	c.Moved = s.moved(clients)
 	steady := s

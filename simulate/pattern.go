@@ -159,6 +159,16 @@ func (p Pattern) UseLog(name string, traffic *Traffic) error {
 	return nil
 }
 
+// readings says how each log was read.
+func (p Pattern) readings() (all []LogReport) {
+	for i, s := range p.streams {
+		if s.log != nil && !slices.ContainsFunc(p.streams[:i], func(other stream) bool { return other.log != nil && other.log.name == s.log.name }) {
+			all = append(all, s.log.traffic.Logs()...)
+		}
+	}
+	return all
+}
+
 // Length returns the time that the longest log of the pattern takes, or 0 without a log.
 func (p Pattern) Length() (longest time.Duration) {
 	for _, s := range p.streams {

@@ -27,28 +27,6 @@ func reportTable(key simulate.Key, report simulate.Report, s screen.Screen) stri
 	return b.String()
 }
 
-// logLines say how the logs were read: one line for all that were read alike.
-func logLines(report simulate.Report, s screen.Screen) string {
-	var b strings.Builder
-	var logs []string
-	for i, l := range report.Logs {
-		logs = append(logs, cli.Printable(l.Log))
-		if i+1 < len(report.Logs) {
-			next := report.Logs[i+1]
-			if next.Log = l.Log; next == l {
-				continue
-			}
-		}
-		name := logs[0]
-		if len(logs) > 1 {
-			name = fmt.Sprintf("%s to %s", name, logs[len(logs)-1])
-		}
-		b.WriteString(s.Wrap(fmt.Sprintf("%s: %s, %s; time: %s; client: %s\n", name, l.Format, l.Why, l.Time, l.Client), 2))
-		logs = nil
-	}
-	return b.String()
-}
-
 // writeHead writes what the log has.
 func writeHead(b *strings.Builder, keys string, report simulate.Report, s screen.Screen) {
 	head := fmt.Sprintf("%s, %s", cli.Plural(report.Lines, "line"), keys)
@@ -59,7 +37,7 @@ func writeHead(b *strings.Builder, keys string, report simulate.Report, s screen
 	if report.LeftOut > 0 {
 		head += ", " + cli.Thousands(report.LeftOut) + " left out"
 	}
-	b.WriteString(s.Wrap(head+"\n", 2) + logLines(report, s) + "\n")
+	b.WriteString(s.Wrap(head+"\n", 2) + cli.LogLines(report.Logs, s) + "\n")
 	if report.Unparsed > 0 {
 		b.WriteString(s.Table(reasonTable(report)) + "\n")
 	}

@@ -30,7 +30,7 @@ func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, 
 		if drawn != "" {
 			drawn += "\n"
 		}
-		drawn += logLines(report, s)
+		drawn += cli.LogLines(report.Logs, s)
 		if report.Unparsed > 0 {
 			drawn += s.Table(reasonTable(report)) + "\n"
 		}

@@ -67,7 +67,7 @@ func comparisonTable(c simulate.Comparison, scenario simulate.Scenario, s screen
 	if length > time.Minute {
 		length = length.Round(time.Second)
 	}
-	head := fmt.Sprintf("%s, for %s: %s of %s\n%s\n", cli.Printable(c.Traffic), cli.Duration(length), cli.Plural(c.Requests, "request"), cli.Plural(int64(c.Clients), "client"), scenarioText(c, scenario))
+	head := fmt.Sprintf("%s, for %s: %s of %s\n%s", cli.Printable(c.Traffic), cli.Duration(length), cli.Plural(c.Requests, "request"), cli.Plural(int64(c.Clients), "client"), scenarioText(c, scenario))
 	notes := "\nwait, starved, latency: seconds. starved: the longest run of refusals. most: units that go ahead within any such time;\n" +
 		"the last columns are for the limit's own window, with the multiple of its count" + ofOneClient(scenario) + ".\n"
 	if c.Moved > 0 {
@@ -76,7 +76,7 @@ func comparisonTable(c simulate.Comparison, scenario simulate.Scenario, s screen
 	if c.Clients > 1 {
 		notes += "fairness: Jain's index of the units that each client gets, 1 if all get the same. shut out: clients never admitted.\n"
 	}
-	return s.Wrap(head, 2) + s.Table(fateTable(c, scenario)) + "\n" + s.Table(windowTable(c)) + s.Wrap(notes, 0)
+	return s.Wrap(head, 2) + cli.LogLines(c.Logs, s) + "\n" + s.Table(fateTable(c, scenario)) + "\n" + s.Table(windowTable(c)) + s.Wrap(notes, 0)
 }
 
 func ofOneClient(s simulate.Scenario) string {
