@@ -58,7 +58,7 @@ func (c Comparison) headline() (head string, lead []string) {
 
 // fate shows what became of the requests.
 func (c Comparison) fate(limits []simulate.ComparisonReport) section {
-	t := &table{Columns: []column{{"limit", "key"}, {"admitted", "n"}, {"refused", "n"}, {"share refused", "n"}, {"wait p50", "n"}, {"wait p99", "n"}, {"longest queue", "n"}, {"starved", "n"}}}
+	t := &table{Columns: []column{{"limit", "key limit"}, {"admitted", "n"}, {"refused", "n"}, {"share refused", "n"}, {"wait p50", "n"}, {"wait p99", "n"}, {"longest queue", "n"}, {"starved", "n"}}}
 	if c.Result.Clients > 1 {
 		t.Columns = append(t.Columns, column{"fairness", "n"}, column{"shut out", "n"})
 	}

@@ -52,7 +52,7 @@ func (p *replayPage) suggestions() {
 }
 
 func (p *replayPage) suggested(found *simulate.Suggestions) *table {
-	t := &table{What: "limits", Columns: []column{{"limit", "key"}, {"refused", "n"}, {"share", "n"}, {p.who.many, "n"},
+	t := &table{What: "limits", Columns: []column{{"limit", "key limit"}, {"refused", "n"}, {"share", "n"}, {p.who.many, "n"},
 		{"worst", "key"}, {"refusals", "n"}, {"peak", "n"}, {"in 1s", "n"}, {"in 1m", "n"}, {"in 1h", "n"}}}
 	for _, l := range found.Limits {
 		worst, refusals := "", "0"
@@ -68,7 +68,8 @@ func (p *replayPage) suggested(found *simulate.Suggestions) *table {
 // tradeOff draws a curve for each form over its number.
 func (p *replayPage) tradeOff(found *simulate.Suggestions) chart {
 	what, value := p.bounded(found)
-	c := chart{Title: capital(what) + " by burst or count N", XName: "N", LogX: true, ZeroY: true, Height: 340}
+	c := chart{Title: capital(what) + " by burst or count N", XName: "N", LogX: true, ZeroY: true, Height: 340,
+		Marks: []mark{{Name: "target: at most " + p.most(found), Y: &found.Bound}}}
 	curves := found.DrawnCurves()
 	var numbers []int64
 	for _, curve := range curves {
@@ -108,11 +109,21 @@ func (p *replayPage) tradeOff(found *simulate.Suggestions) chart {
 	default:
 		c.Answer = "A larger number refuses less, down to nothing at the axis."
 	}
+	c.Answer += fmt.Sprintf(" The line is the target: at most %s.", p.most(found))
 	if len(found.Limits) > 0 && !found.Proposed.ForAll {
 		at := slices.IndexFunc(found.Limits, func(l simulate.Suggestion) bool { return l.Limit == found.Proposed.Limit })
 		c.Answer += fmt.Sprintf(" %s refuses %s.", capital(found.Proposed.Limit), cli.Plural(found.Limits[at].Refused, "request"))
 	}
 	return c
+}
+
+// most says what the target allows in this log.
+func (p *replayPage) most(found *simulate.Suggestions) string {
+	if found.Of == "peak" {
+		return fmt.Sprintf("%s within a %s", cli.Thousands(found.Bound), found.PeakIn)
+	}
+	what, _ := p.bounded(found)
+	return cli.Thousands(found.Bound) + " " + what
 }
 
 // bounded returns the quantity that the target bounds.

@@ -56,8 +56,11 @@ type table struct {
 
 type column struct {
 	Title string
-	Class string // n: numbers; key: long texts
+	Class string // n: numbers; key: long texts; key limit: those that should stay on one line
 }
+
+// Long reports whether the column has texts of any direction.
+func (c column) Long() bool { return strings.HasPrefix(c.Class, "key") }
 
 var (
 	//go:embed page.html
