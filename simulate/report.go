@@ -49,6 +49,11 @@ type RuleReport struct {
 	Rule string `json:"rule,omitempty"` // empty for all together; NAME~candidate for the candidate of a rule
 	// ByName reports that the rule decided nothing because only callers that name it ask it.
 	ByName bool `json:"by_name,omitempty"`
+	// Beside is true of a shadow or a candidate: it refuses nobody.
+	Beside bool `json:"beside,omitempty"`
+	// InAll counts the requests refused by this rule that the report of all rules together has as refused. A request that the rule
+	// refuses and another rule leaves undecided is undecided there.
+	InAll int64 `json:"refused_in_all,omitempty"`
 	// Elsewhere counts requests that the rule decided and another rule refused.
 	Elsewhere int64 `json:"refused_elsewhere,omitempty"`
 	// Clients are those that were refused at least once.

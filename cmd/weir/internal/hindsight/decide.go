@@ -25,6 +25,7 @@ type result struct {
 // rowResult is what a row would have decided.
 type rowResult struct {
 	tally     *simulate.Tally // nil if it decided nothing
+	inAll     int64
 	elsewhere int64
 	unsure    int64
 	lacks     map[string]int64
@@ -97,6 +98,7 @@ func (t *Traffic) count(r *result, e *event, o *outcome, d decision) error {
 		r.all.Count(e.at, e.client, d.Decision)
 		if !d.Allowed {
 			r.clients[e.client] = true
+			r.rows[d.by].inAll++
 		}
 	}
 	for _, a := range o.asks {

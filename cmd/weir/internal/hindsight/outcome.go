@@ -26,10 +26,11 @@ type try struct {
 
 // row is a rule or a candidate, or one of the three that decide without a rule.
 type row struct {
-	rule *rules.Rule // nil of the last three
-	text string      // of the limit
-	name string
-	keys *names // that the rule decides by; shared with the rule in whose budget it counts
+	rule   *rules.Rule // nil of the last three
+	text   string      // of the limit
+	name   string
+	beside bool   // a shadow or a candidate
+	keys   *names // that the rule decides by; shared with the rule in whose budget it counts
 }
 
 // outcome is what a file makes of a request.
@@ -67,14 +68,14 @@ type lack struct {
 func newTry(f File) *try {
 	t := &try{name: f.Name, config: f.Config, rowOf: map[*rules.Rule]int{}, candidates: map[*rules.Rule]int{},
 		named: map[*rules.Rule]bool{}, limits: map[*weir.Rule]int{}, known: map[string]uint32{}}
-	add := func(r *rules.Rule, name, text string) int {
-		t.rows = append(t.rows, &row{rule: r, name: name, text: text, keys: newNames()})
+	add := func(r *rules.Rule, name, text string, beside bool) int {
+		t.rows = append(t.rows, &row{rule: r, name: name, text: text, beside: beside, keys: newNames()})
 		return len(t.rows) - 1
 	}
 	for _, r := range f.Config.Rules {
-		t.rowOf[r] = add(r, r.Name, r.Text())
+		t.rowOf[r] = add(r, r.Name, r.Text(), r.Shadow)
 		if r.Candidate != nil {
-			t.candidates[r] = add(r, r.Name+"~candidate", rules.LimitText(r.Candidate))
+			t.candidates[r] = add(r, r.Name+"~candidate", rules.LimitText(r.Candidate), true)
 		}
 	}
 	for r, at := range t.rowOf {
@@ -82,9 +83,9 @@ func newTry(f File) *try {
 			t.rows[at].keys = t.rows[t.rowOf[f.Config.Rule(r.Budget)]].keys
 		}
 	}
-	add(nil, "", "default: allow")
-	add(nil, "", "default: deny")
-	add(nil, "", "paths that servers may read differently")
+	add(nil, "", "default: allow", false)
+	add(nil, "", "default: deny", false)
+	add(nil, "", "paths that servers may read differently", false)
 	return t
 }
 

@@ -11,7 +11,8 @@ import (
 
 // Options configure a Report.
 type Options struct {
-	Top int // worst keys and minutes of each rule, and clients that notice a difference
+	Top       int // worst keys and minutes of each rule, and clients that notice a difference
+	Timelines int // worst clients of each file, of those reported, to show over time
 	// Progress, if not nil, receives the number of decisions made so far and the total, from time to time.
 	Progress func(done, of int64)
 }
@@ -28,8 +29,12 @@ func (t *Traffic) Report(o Options) (simulate.Report, error) {
 	if err != nil {
 		return report, err
 	}
-	for _, r := range results {
-		report.Limits = append(report.Limits, r.report(t.clients.texts, o.Top)...)
+	for at, r := range results {
+		reports := r.report(t.clients.texts, o.Top)
+		if err := t.addTimelines(at, &reports[0], o.Timelines); err != nil {
+			return report, err
+		}
+		report.Limits = append(report.Limits, reports...)
 	}
 	if len(results) == 2 {
 		report.Difference = simulate.Differ(results[0].all, results[1].all, t.clients.texts, o.Top)
@@ -90,7 +95,7 @@ func (r *result) report(clients []string, top int) []simulate.LimitReport {
 			l = got.tally.Report(row.text, row.keys.texts, top)
 		}
 		byName := got.tally == nil && slices.Contains(r.try.config.ByName(), row.name)
-		l.RuleReport = &simulate.RuleReport{File: r.name, Rule: row.name, ByName: byName, Elsewhere: got.elsewhere, Clients: len(got.clients), Unsure: got.unsure, Lacks: listed(got.lacks)}
+		l.RuleReport = &simulate.RuleReport{File: r.name, Rule: row.name, ByName: byName, Beside: row.beside, InAll: got.inAll, Elsewhere: got.elsewhere, Clients: len(got.clients), Unsure: got.unsure, Lacks: listed(got.lacks)}
 		for _, lack := range l.Lacks {
 			l.Undecided += lack.Requests
 		}

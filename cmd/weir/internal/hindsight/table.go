@@ -44,7 +44,9 @@ func Title(l simulate.LimitReport) string {
 }
 
 // OfFile reports whether the report is that of all rules of a file together.
-func OfFile(l simulate.LimitReport) bool { return l.Rule == "" && l.Limit == allTogether }
+func OfFile(l simulate.LimitReport) bool {
+	return l.RuleReport != nil && l.Rule == "" && l.Limit == allTogether
+}
 
 const allTogether = "all rules together"
 
@@ -61,13 +63,18 @@ func has(limits []simulate.LimitReport, count func(simulate.LimitReport) int64) 
 	return slices.ContainsFunc(limits, func(l simulate.LimitReport) bool { return count(l) > 0 })
 }
 
-// figure is a column that only some reports have.
-type figure struct {
-	title string
-	count func(simulate.LimitReport) int64
+// Figure is a column that only some reports have.
+type Figure struct {
+	Title string
+	Count func(simulate.LimitReport) int64
 }
 
-var figures = []figure{
+// Figures returns the columns that some of the reports have.
+func Figures(limits []simulate.LimitReport) []Figure {
+	return slices.DeleteFunc(slices.Clone(figures), func(f Figure) bool { return !has(limits, f.Count) })
+}
+
+var figures = []Figure{
 	{"refused by others", func(l simulate.LimitReport) int64 { return l.Elsewhere }},
 	{"unsure", func(l simulate.LimitReport) int64 { return l.Unsure }},
 	{"undecided", func(l simulate.LimitReport) int64 { return l.Undecided }},
@@ -77,22 +84,27 @@ var figures = []figure{
 func ruleTable(limits []simulate.LimitReport) screen.Table {
 	t := screen.Table{Columns: []screen.Column{{Title: "rule"}, {Title: "limit", Rank: 3}, {Title: "admitted", Colour: screen.Admitted}, {Title: "refused", Colour: screen.Refused},
 		{Title: "share", Rank: 2}, {Title: "clients refused", Rank: 1}}}
-	shown := slices.DeleteFunc(slices.Clone(figures), func(f figure) bool { return !has(limits, f.count) })
+	shown := Figures(limits)
 	for _, c := range shown {
-		t.Columns = append(t.Columns, screen.Column{Title: c.title, Rank: 1})
+		t.Columns = append(t.Columns, screen.Column{Title: c.Title, Rank: 1})
 	}
 	for _, l := range limits {
 		name, text := "  "+cli.Printable(l.Rule), cli.Printable(l.Limit)
 		if l.Rule == "" {
 			name, text = cli.Printable(Title(l)), ""
 		}
-		row := []string{name, text, cli.Thousands(l.Admitted), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused+l.Elsewhere), cli.Thousands(int64(l.Clients))}
+		row := []string{name, text, cli.Thousands(l.Admitted), cli.Thousands(l.Refused), Share(l), cli.Thousands(int64(l.Clients))}
 		for _, c := range shown {
-			row = append(row, cli.Thousands(c.count(l)))
+			row = append(row, cli.Thousands(c.Count(l)))
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// Share returns the share of refused requests among those that a rule decided.
+func Share(l simulate.LimitReport) string {
+	return cli.Percent(l.Refused, l.Admitted+l.Refused+l.Elsewhere)
 }
 
 // lackTable says what the log lacks.

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/report"
 	"github.com/weirflow/weir/simulate"
 )
@@ -13,6 +14,12 @@ func (o *options) replayOptions(progress *cli.Progress) simulate.Options {
 		options.Top, options.Timelines = max(o.top, report.MostRows), report.MostTimelines
 	}
 	return options
+}
+
+// hindsightOptions is the same for rules.
+func (o *options) hindsightOptions() hindsight.Options {
+	limits := o.replayOptions(nil)
+	return hindsight.Options{Top: limits.Top, Timelines: limits.Timelines}
 }
 
 // cut reduces the lists of a report to those of --top.
@@ -33,6 +40,14 @@ func (o *options) writePage(files []string, key simulate.Key, result simulate.Re
 	}
 	page := report.Replay{Logs: files, Key: key.String(), Costs: o.cost != "", Result: result, Suggestions: found, Names: o.names}
 	return o.Unreported(report.Write(o.Report, page))
+}
+
+// writePageOfRules writes the page of rules files.
+func (o *options) writePageOfRules(logs []string, files []hindsight.File, result simulate.Report) error {
+	if o.Report == "" {
+		return nil
+	}
+	return o.Unreported(report.Write(o.Report, report.Rules{Logs: logs, Files: files, Result: result, Names: o.names}))
 }
 
 // writePageOfSuggestions replays the proposed limit, so that the page shows what it would have done.

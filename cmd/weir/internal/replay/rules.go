@@ -24,8 +24,6 @@ func (o *options) checkRules(key simulate.Key) error {
 		return cli.Misuse(errors.New("replay: --config excludes --key"), "rules name their own keys, and clients are counted by address", hint)
 	case o.cost != "" || o.holds.estimate != "":
 		return cli.Misuse(errors.New("replay: --config excludes --cost and --estimate"), "rules name their own costs: cost: {from: ATTRIBUTE}", hint)
-	case o.Report != "":
-		return cli.Misuse(errors.New("replay: --config excludes --report"), "the page shows limits and no rules yet; --format json has all figures", hint)
 	case o.longest < 0:
 		return cli.Misusef("0 takes requests to be instant", "--request-time: %s is below 0", o.longest)
 	}
@@ -48,12 +46,16 @@ func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out
 		return err
 	}
 	run := hindsight.Run{Command: "replay", Files: files, Logs: logs, In: in, Reader: reader, Longest: o.longest,
-		Options: hindsight.Options{Top: o.top}, Progress: cli.NewProgress(errs, cli.ProgressDelay)}
+		Options: o.hindsightOptions(), Progress: cli.NewProgress(errs, cli.ProgressDelay)}
 	defer run.Progress.Stop()
 	report, err := run.Report()
 	if err != nil {
 		return err
 	}
+	if err := o.writePageOfRules(run.Logs, files, report); err != nil {
+		return err
+	}
+	o.cut(&report)
 	if err := o.printRules(out, run.Logs, report); err != nil {
 		return err
 	}

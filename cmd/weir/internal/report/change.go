@@ -6,13 +6,14 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
 
-// change shows who would notice the change from the first of two limits to the second.
+// change shows who would notice the change from the first to the second of two limits, or files of rules.
 func (p *replayPage) change() {
 	d := p.Result.Difference
 	if d == nil || d.OnlyFirst+d.OnlySecond+d.Both == 0 {
 		return
 	}
-	before, after := nameOf(p.Result.Limits[0]), nameOf(p.Result.Limits[1])
+	a, b := p.compared[0], p.compared[1]
+	before, after := nameOf(a), nameOf(b)
 	s := section{ID: "change", Question: fmt.Sprintf("Who would notice the change from %s to %s?", before, after)}
 	s.Answer = []string{fmt.Sprintf("%s would be refused no longer, %s newly, and %s by both.", p.who.count(int64(d.OnlyFirst)), cli.Thousands(int64(d.OnlySecond)), cli.Thousands(int64(d.Both)))}
 	keys := d.Keys[:min(len(d.Keys), p.rows)]
@@ -24,7 +25,6 @@ func (p *replayPage) change() {
 		for _, k := range keys {
 			t.Rows = append(t.Rows, []string{p.names.of(k.Key), cli.Thousands(k.Requests), cli.Thousands(k.First), cli.Thousands(k.Second), signed(k.Second - k.First)})
 		}
-		a, b := p.Result.Limits[0], p.Result.Limits[1]
 		t.Sums = []string{"all " + p.who.count(int64(p.Result.Keys)), cli.Thousands(a.Admitted + a.Refused), cli.Thousands(a.Refused), cli.Thousands(b.Refused), signed(b.Refused - a.Refused)}
 		s.Parts = append(s.Parts, part{Table: t})
 	}

@@ -3,12 +3,14 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -26,15 +28,21 @@ type Replay struct {
 type replayPage struct {
 	Replay
 	view
-	rows  int
-	names names
-	who   noun
-	drawn []int // the limits with pictures, by place in Result.Limits
+	rows     int
+	names    names
+	who      noun
+	drawn    []int                  // the limits with pictures, by place in Result.Limits
+	compared []simulate.LimitReport // those that Result.Difference compares
 }
 
 func (r Replay) view(rows int) view {
-	p := replayPage{Replay: r, rows: rows, names: newNames(r.Names), who: nounOf(r.Key), drawn: drawn(r.Result.Limits)}
-	p.head()
+	p := replayPage{Replay: r, rows: rows, names: newNames(r.Names), who: nounOf(r.Key), compared: r.Result.Limits}
+	all := make([]int, len(r.Result.Limits))
+	for i := range all {
+		all[i] = i
+	}
+	p.draw(all)
+	p.head(p.headline())
 	p.limits()
 	p.overTime()
 	p.busiest()
@@ -46,24 +54,31 @@ func (r Replay) view(rows int) view {
 	return p.view
 }
 
-// drawn returns which limits get pictures: all, or those that refuse most.
-func drawn(limits []simulate.LimitReport) []int {
-	all := make([]int, len(limits))
-	for i := range all {
-		all[i] = i
-	}
+// draw gives pictures to limits: to all, or to those that refuse most. Those of all rules of a file come first.
+func (p *replayPage) draw(all []int) {
 	if len(all) > mostDrawn {
-		slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(limits[b].Refused, limits[a].Refused) })
+		rank := func(at int) int64 {
+			if l := p.Result.Limits[at]; !hindsight.OfFile(l) {
+				return l.Refused
+			}
+			return math.MaxInt64
+		}
+		slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(rank(b), rank(a)) })
 		all = all[:mostDrawn]
 		slices.Sort(all)
 	}
-	return all
+	p.drawn = all
 }
 
-// requests is the number of lines that count.
-func (p *replayPage) requests() int64 { return p.Result.Lines - p.Result.Unparsed }
+// requests is the number of lines that count, or of calls that rules decide.
+func (p *replayPage) requests() int64 {
+	if len(p.compared) > 0 && p.compared[0].RuleReport != nil {
+		return p.compared[0].Admitted + p.compared[0].Refused + p.compared[0].Undecided
+	}
+	return p.Result.Lines - p.Result.Unparsed - p.Result.LeftOut
+}
 
-func (p *replayPage) head() {
+func (p *replayPage) head(headline string, lead []string) {
 	var logs []string
 	for _, name := range p.Logs {
 		logs = append(logs, shorten(visible(filepath.Base(name))))
@@ -73,13 +88,16 @@ func (p *replayPage) head() {
 		read = "standard input"
 	}
 	p.Title, p.Kind = "Report of "+read, "weir replay · "+read
-	p.Headline, p.Lead = p.headline()
+	p.Headline, p.Lead = headline, lead
 	p.About = fmt.Sprintf("%s of %s", cli.Plural(p.requests(), "request"), p.who.count(int64(p.Result.Keys)))
 	if !p.Result.First.IsZero() {
 		p.About += fmt.Sprintf(", from %s to %s UTC", instant(p.Result.First), instant(p.Result.Last))
 	}
 	if p.Result.Unparsed > 0 {
 		p.About += fmt.Sprintf("; %s could not be read", cli.Plural(p.Result.Unparsed, "further line"))
+	}
+	if p.Result.LeftOut > 0 {
+		p.About += fmt.Sprintf("; %s left out", cli.Plural(p.Result.LeftOut, "line"))
 	}
 	p.About += "."
 }
@@ -92,7 +110,7 @@ func (p *replayPage) limits() {
 	if len(all) == 0 {
 		return
 	}
-	t := &table{Columns: []column{{"limit", "key"}, {"requests refused", "n"}, {"share", "n"}, {p.who.many + " refused", "n"}, {"share", "n"}}}
+	t := &table{Columns: []column{{"limit", "key limit"}, {"requests refused", "n"}, {"share", "n"}, {p.who.many + " refused", "n"}, {"share", "n"}}}
 	if len(all) > 10 {
 		t.What, t.First = "limits", 10
 	}
@@ -175,12 +193,16 @@ func (p *replayPage) worst() {
 }
 
 func (p *replayPage) worstKeys(l simulate.LimitReport) *table {
-	t := &table{What: p.who.many, First: 10, Columns: []column{{p.who.one, "key"}, {"requests", "n"}, {"admitted", "n"}, {"refused", "n"}, {"share refused", "n"}}}
+	who, sums := p.who, "all "+p.who.count(int64(p.Result.Keys))
+	if l.RuleReport != nil && l.Rule != "" {
+		who, sums = nounOf(""), "all keys of the rule"
+	}
+	t := &table{What: who.many, First: 10, Columns: []column{{who.one, "key"}, {"requests", "n"}, {"admitted", "n"}, {"refused", "n"}, {"share refused", "n"}}}
 	for _, k := range l.WorstKeys[:min(len(l.WorstKeys), p.rows)] {
 		t.Rows = append(t.Rows, []string{p.names.of(k.Key), cli.Thousands(k.Admitted + k.Refused), cli.Thousands(k.Admitted), cli.Thousands(k.Refused), cli.Percent(k.Refused, k.Admitted+k.Refused)})
 	}
-	t.Caption = p.some(len(t.Rows), l.KeysRefused, p.who.many+" with a refusal")
-	t.Sums = []string{"all " + p.who.count(int64(p.Result.Keys)), cli.Thousands(l.Admitted + l.Refused), cli.Thousands(l.Admitted), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused)}
+	t.Caption = p.some(len(t.Rows), l.KeysRefused, who.many+" with a refusal")
+	t.Sums = []string{sums, cli.Thousands(l.Admitted + l.Refused), cli.Thousands(l.Admitted), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused)}
 	return t
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/explain"
+	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -25,8 +26,16 @@ func nounOf(key string) noun {
 
 func (n noun) count(of int64) string { return cli.Plural(of, n.one) }
 
-// nameOf returns what a limit is called.
-func nameOf(l simulate.LimitReport) string { return shorten(visible(l.Limit)) }
+// nameOf returns what a limit, a rule or all rules of a file are called.
+func nameOf(l simulate.LimitReport) string {
+	switch {
+	case l.RuleReport == nil:
+		return shorten(visible(l.Limit))
+	case hindsight.OfFile(l):
+		return shorten(visible(l.File))
+	}
+	return ruleName(l) + " of " + shorten(visible(l.File))
+}
 
 // headline returns the answer in one sentence, and what else a reader should know first.
 func (p *replayPage) headline() (head string, lead []string) {
@@ -39,7 +48,7 @@ func (p *replayPage) headline() (head string, lead []string) {
 	case 2:
 		head, lead = p.headOfTwo(limits[0], limits[1])
 	default:
-		head, lead = p.headOfMany(limits)
+		head, lead = p.headOfMany("limits", limits)
 	}
 	if p.Suggestions != nil {
 		lead = append([]string{p.proposal()}, lead...)
@@ -75,7 +84,7 @@ func (p *replayPage) headOfTwo(a, b simulate.LimitReport) (head string, lead []s
 		cli.Percent(a.Refused, a.Admitted+a.Refused), cli.Thousands(b.Refused), cli.Percent(b.Refused, b.Admitted+b.Refused))}
 }
 
-func (p *replayPage) headOfMany(limits []simulate.LimitReport) (head string, lead []string) {
+func (p *replayPage) headOfMany(what string, limits []simulate.LimitReport) (head string, lead []string) {
 	least, most := limits[0], limits[0]
 	for _, l := range limits {
 		if l.Refused < least.Refused {
@@ -86,7 +95,7 @@ func (p *replayPage) headOfMany(limits []simulate.LimitReport) (head string, lea
 		}
 	}
 	share := func(l simulate.LimitReport) string { return cli.Percent(l.Refused, l.Admitted+l.Refused) }
-	head = fmt.Sprintf("Of %d limits, %s would have refused least, %s of requests, and %s most, %s.", len(limits), nameOf(least), share(least), nameOf(most), share(most))
+	head = fmt.Sprintf("Of %d %s, %s would have refused least, %s of requests, and %s most, %s.", len(limits), what, nameOf(least), share(least), nameOf(most), share(most))
 	return head, []string{fmt.Sprintf("The first would have refused %s of %s, the second %s.", cli.Thousands(int64(least.KeysRefused)),
 		p.who.count(int64(p.Result.Keys)), cli.Thousands(int64(most.KeysRefused)))}
 }

@@ -46,6 +46,15 @@ func (c *Config) Describe(r *Rule) (fields []Field) {
 	return fields
 }
 
+// MatchedBy returns the attributes by which the rule matches, more than once if it has several conditions of one.
+func (c *Config) MatchedBy(r *Rule) []string {
+	var slots []int
+	for _, condition := range slices.Concat(r.match, r.except) {
+		slots = append(slots, condition.slot)
+	}
+	return c.attributeNames(slots)
+}
+
 func (c *Config) attributeNames(slots []int) (names []string) {
 	for _, slot := range slots {
 		if slot >= 0 {

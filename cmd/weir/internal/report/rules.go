@@ -1,0 +1,179 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
+	"github.com/weirflow/weir/simulate"
+)
+
+// Rules is what the rules of files would have done to a log.
+type Rules struct {
+	Logs   []string         // names of files
+	Files  []hindsight.File // those of the result, in its order
+	Result simulate.Report
+	Names  bool // show keys instead of masks
+}
+
+// rulesPage makes the page of files of rules.
+type rulesPage struct {
+	replayPage
+	files []ruleFile
+}
+
+// ruleFile is the reports of a file.
+type ruleFile struct {
+	hindsight.File
+	whole simulate.LimitReport
+	rules []simulate.LimitReport
+}
+
+func (r Rules) view(rows int) view {
+	p := rulesPage{replayPage: replayPage{Replay: Replay{Logs: r.Logs, Key: "ip", Result: r.Result, Names: r.Names}, rows: rows, names: newNames(r.Names), who: nounOf("ip")}}
+	p.Result.Limits = named(r.Result.Limits)
+	p.divide(r.Files)
+	p.head(p.headOfFiles())
+	p.rules()
+	p.undecided()
+	p.overTime()
+	p.change()
+	p.worst()
+	p.notes()
+	return p.view
+}
+
+// named returns the reports with the last part of the names of files, if that tells them apart.
+func named(limits []simulate.LimitReport) []simulate.LimitReport {
+	paths := map[string]string{} // by last part
+	for _, l := range limits {
+		base := filepath.Base(l.File)
+		if other, ok := paths[base]; ok && other != l.File {
+			return limits
+		}
+		paths[base] = l.File
+	}
+	limits = slices.Clone(limits)
+	for i := range limits {
+		short := *limits[i].RuleReport
+		short.File = filepath.Base(short.File)
+		limits[i].RuleReport = &short
+	}
+	return limits
+}
+
+// divide gives each file its reports, and pictures to each file and to the rules that refuse.
+func (p *rulesPage) divide(files []hindsight.File) {
+	var drawn []int
+	for i, l := range p.Result.Limits {
+		if hindsight.OfFile(l) {
+			p.files = append(p.files, ruleFile{File: files[len(p.files)], whole: l})
+			p.compared = append(p.compared, l)
+		} else {
+			f := &p.files[len(p.files)-1]
+			f.rules = append(f.rules, l)
+		}
+		if hindsight.OfFile(l) || l.Refused > 0 {
+			drawn = append(drawn, i)
+		}
+	}
+	p.draw(drawn)
+}
+
+// ruleName returns what a rule is called within its file.
+func ruleName(l simulate.LimitReport) string {
+	switch {
+	case l.Rule == "":
+		return shorten(visible(l.Limit))
+	case strings.HasSuffix(l.Rule, "~candidate"):
+		return "candidate of rule " + shorten(visible(strings.TrimSuffix(l.Rule, "~candidate")))
+	case l.Beside:
+		return "shadow rule " + shorten(visible(l.Rule))
+	}
+	return "rule " + shorten(visible(l.Rule))
+}
+
+// called returns what the rules of a file are called: the 7 rules of weir.yaml.
+func (f *ruleFile) called() string {
+	if n := len(f.Config.Rules); n > 1 {
+		return fmt.Sprintf("the %s rules of %s", cli.Thousands(int64(n)), nameOf(f.whole))
+	}
+	return "the one rule of " + nameOf(f.whole)
+}
+
+// headOfFiles returns the answer in one sentence, and what else a reader should know first.
+func (p *rulesPage) headOfFiles() (head string, lead []string) {
+	switch len(p.files) {
+	case 0:
+		return "The log has no request to decide.", nil
+	case 1:
+		return p.headOfFile(&p.files[0]), []string{p.leadOfFile(&p.files[0])}
+	case 2:
+		d := p.Result.Difference
+		head = fmt.Sprintf("From %s to %s, %s would be refused newly, and %s no longer.", nameOf(p.files[0].whole), nameOf(p.files[1].whole),
+			p.who.count(int64(d.OnlySecond)), cli.Thousands(int64(d.OnlyFirst)))
+	default:
+		head, _ = p.headOfMany("files", p.compared)
+	}
+	for i := range p.files {
+		f := &p.files[i]
+		lead = append(lead, p.headOfFile(f)+" "+p.leadOfFile(f))
+	}
+	return head, lead
+}
+
+func (p *rulesPage) headOfFile(f *ruleFile) string {
+	l := f.whole
+	if l.Refused == 0 && l.Undecided == 0 {
+		return fmt.Sprintf("With %s, nothing would have been refused: all %s of %s would have been admitted.", f.called(),
+			cli.Plural(l.Admitted, "request"), p.who.count(int64(p.Result.Keys)))
+	}
+	requests := "requests"
+	if l.Undecided > 0 {
+		requests = "the requests that could be decided"
+	}
+	head := fmt.Sprintf("With %s, %s of %s would have been refused, %s of %s", f.called(), cli.Thousands(int64(l.Clients)),
+		p.who.count(int64(p.Result.Keys)), hindsight.Share(l), requests)
+	refusing := slices.DeleteFunc(slices.Clone(f.rules), func(l simulate.LimitReport) bool { return l.InAll == 0 })
+	switch len(refusing) {
+	case 0:
+	case 1:
+		head += ", all by " + ruleName(refusing[0])
+	default:
+		most := slices.MaxFunc(refusing, func(a, b simulate.LimitReport) int { return cmp.Compare(a.InAll, b.InAll) })
+		head += "; most by " + ruleName(most)
+	}
+	return head + "."
+}
+
+// leadOfFile tells what follows the first sentence about a file.
+func (p *rulesPage) leadOfFile(f *ruleFile) string {
+	l := f.whole
+	var said []string
+	if l.Refused > 0 {
+		said = append(said, fmt.Sprintf("That is %s of %s.", cli.Thousands(l.Refused), cli.Plural(l.Admitted+l.Refused, "request")))
+	}
+	if len(l.WorstKeys) > 0 {
+		said = append(said, p.mostRefused(l))
+	}
+	if l.Undecided > 0 {
+		said = append(said, fmt.Sprintf("%s could not be decided, because the log lacks what a rule depends on.", cli.Plural(l.Undecided, "further request")))
+	}
+	return strings.Join(said, " ")
+}
+
+// notes says how the numbers came about.
+func (p *rulesPage) notes() {
+	p.readingNotes()
+	p.Notes = append(p.Notes, "A client is an address, the /64 of an IPv6 address. A key is what a rule limits by.")
+	p.boundNotes("files and rules")
+	p.Notes = append(p.Notes,
+		"The rules decided as those of a daemon do: all that match a request decide it together, in order of time. A refused request counts for the rule that the answer of the daemon names.",
+		"A shadow or a candidate refuses nobody. Its row is what it would have refused.",
+		"A refused client may have come back later, or gone away. A log does not say, so that the replay went on as the log did.")
+	p.lastNotes()
+}
