@@ -134,6 +134,15 @@ func decided(t *testing.T, config *rules.Config, log string) []hindsight.Decisio
 
 func decisionsOf(t *testing.T, config *rules.Config, log, format string, longest time.Duration) []hindsight.Decision {
 	t.Helper()
+	all, err := trafficOf(t, config, log, format, longest).Decisions(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func trafficOf(t *testing.T, config *rules.Config, log, format string, longest time.Duration) *hindsight.Traffic {
+	t.Helper()
 	reader, err := accesslog.NewReader(accesslog.Options{Format: format})
 	if err != nil {
 		t.Fatal(err)
@@ -146,11 +155,7 @@ func decisionsOf(t *testing.T, config *rules.Config, log, format string, longest
 	if reader.Rejected() > 0 {
 		t.Fatalf("%d lines are rejected: %v\n%s", reader.Rejected(), reader.Samples(), log[:min(len(log), 500)])
 	}
-	all, err := traffic.Decisions(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return traffic
 }
 
 // A log with all attributes gives every decision of a daemon, by rules of all kinds, and so does the recording, except by rules with

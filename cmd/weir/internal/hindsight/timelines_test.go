@@ -1,0 +1,64 @@
+package hindsight_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/internal/randtest"
+)
+
+// The refusals of all rules together are those of its rules, and the timelines of its worst clients are theirs, whatever a recording
+// leaves undecided.
+func TestTheReportsOfAFileAddUp(t *testing.T) {
+	drawn, undecided := 0, int64(0)
+	for seed := range randtest.Seeds(t, 60, 15) {
+		random := randtest.New(seed)
+		text := randomFile(random)
+		config, err := rules.Parse(rules.Options{}, rules.File{Name: "weir.yaml", Content: []byte(text)})
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		d := newDaemon(config)
+		var log strings.Builder
+		now := time.Date(2026, 11, 27, 23, 59, 30, 0, time.UTC).UnixNano()
+		for range 150 {
+			now += 1 + random.Int64N(int64(time.Second))
+			a := randomAsked(random, now)
+			d.ask(t, a)
+			log.WriteString(a.logged())
+		}
+		for _, log := range []string{log.String(), d.recorded.String()} {
+			report, err := trafficOf(t, config, log, "", 0).Report(hindsight.Options{Top: 5, Timelines: 3})
+			if err != nil || len(report.Limits) == 0 {
+				continue // nothing was recorded
+			}
+			whole, inAll := report.Limits[0], int64(0)
+			for _, l := range report.Limits[1:] {
+				inAll += l.InAll
+			}
+			if inAll != whole.Refused || len(whole.Timelines) != min(3, len(whole.WorstKeys)) {
+				t.Fatalf("seed %d: the rules refuse %d requests and all together %d; %d timelines of %d clients\n%s", seed, inAll, whole.Refused, len(whole.Timelines), len(whole.WorstKeys), text)
+			}
+			for i, line := range whole.Timelines {
+				if k := whole.WorstKeys[i]; sum(line.Admitted) != k.Admitted || sum(line.Refused) != k.Refused {
+					t.Fatalf("seed %d: the timeline of %+v has %d admitted and %d refused\n%s", seed, k, sum(line.Admitted), sum(line.Refused), text)
+				}
+				drawn++
+			}
+			undecided += whole.Undecided
+		}
+	}
+	if drawn == 0 || undecided == 0 {
+		t.Errorf("%d timelines, %d undecided requests, want some", drawn, undecided)
+	}
+}
+
+func sum(counts []int64) (n int64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
