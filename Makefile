@@ -30,7 +30,7 @@ BUILD := -buildvcs=$(if $(wildcard .git),true,false) -tags grpcnotrace -ldflags 
 # What shares memory between goroutines, so that the race detector has something to find. What takes the longest begins first.
 RACE := ./redislimit/... ./cmd/weir/internal/serve . ./pace $(addprefix ./internal/,clock fair line memory table waittest word) ./enginekit ./layer \
 	./front ./httplimit/... ./grpclimit ./promlimit ./otellimit ./sqllimit/... ./fetch \
-	$(addprefix ./cmd/weir/internal/,api desk door fetch kuadrant metrics override pace resp rls top traces)
+	$(addprefix ./cmd/weir/internal/,api census desk door fetch kuadrant live metrics override pace resp rls top traces)
 # The other packages, but for the measuring programs: their tests take minutes, and belong to CI.
 REST = $(filter-out $(shell go list $(RACE)) github.com/weirflow/weir/bench/%,$(shell go list work))
 # What -short makes shorter.

@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -245,18 +247,39 @@ func TestStreamsThatNeverReadDoNoHarm(t *testing.T) {
 func TestATokenThatIsWithdrawnEndsItsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newWatched(t, 4, 100)
-		who := door.Anyone("ops", door.Metrics)
-		port := &door.Port{Open: who}
+		token, form := door.NewToken()
+		file := filepath.Join(t.TempDir(), "tokens")
+		allow := func(scope string) {
+			if err := os.WriteFile(file, []byte("ops "+form+" "+scope+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		allow("metrics")
+		keys, err := door.Open(door.Files{Tokens: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := &door.Port{Keys: keys}
 		out, in := io.Pipe()
 		ended := make(chan bool)
 		go func() { _, _ = io.Copy(io.Discard, out) }()
 		go func() {
-			d.Stream(&pipe{http.Header{}, make(chan int, 1), in}, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(port.Mark(t.Context())))
+			r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(port.Mark(t.Context()))
+			r.Header.Set("Authorization", "Bearer "+token)
+			d.Stream(&pipe{http.Header{}, make(chan int, 1), in}, r)
 			_ = in.Close()
 			close(ended)
 		}()
 		time.Sleep(3 * time.Second)
-		*who = *door.Anyone("ops", door.Take)
+		select {
+		case <-ended:
+			t.Error("the stream ended before")
+		default:
+		}
+		allow("take")
+		if _, err := keys.Reload(); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(2 * time.Second)
 		select {
 		case <-ended:
