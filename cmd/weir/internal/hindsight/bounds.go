@@ -5,14 +5,13 @@ import (
 	"context"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/weirflow/weir"
 )
 
 // A stamp says that a request was decided at some instant from its event's from until before its to. bounds finds the events that
-// are decided alike whatever the instants of all events within their bounds, and in whatever order that leaves. It keeps two
-// engines for each key, which enclose all states that the key may have:
+// are decided alike whatever the instants of all events within their bounds, and in whatever order that leaves. keys.go says
+// which need no engine. For the others it keeps two engines for each key, which enclose all states that the key may have:
 //
 //   - the strict one has counted every request that may have been admitted before, as late as possible,
 //   - the lenient one only those that were certainly admitted, certainly before, and as early as possible.
@@ -27,27 +26,10 @@ import (
 // of the pending events if that is later. If they have, all that is pending is admitted from then on, as long as no event that
 // begins later finds no room (failed).
 type bounds struct {
-	*try
+	*keyring
 	strict, lenient *world
-	bases           map[*names]int // of the keys of a row
-	keys            []boundKey
 	turn            uint32 // counts the ends of events
 	states          []eventState
-}
-
-// boundKey is a key of a row.
-type boundKey struct {
-	limit           *weir.Rule    // by which it is decided
-	total           int64         // units of all requests
-	never           bool          // it refuses nothing whenever they come
-	reset           time.Duration // the longest time until it is like a new one
-	full            bool          // the strict engine has counted less than there was
-	odd             bool          // its decisions are all unsure: several limits in turn, or a log that counts refused attempts
-	pending         int64         // units
-	n               int           // pending events
-	began           int64         // the earliest of them
-	failed          uint32        // the last turn at which there was no room
-	strict, lenient counted
 }
 
 // eventState is the state of an event that may be unsure.
@@ -58,8 +40,8 @@ type eventState struct {
 }
 
 // unsure calls each with every event whose decision is unsure.
-func (t *Traffic) unsure(at int, each func(event int, o *outcome)) error {
-	b := t.newBounds(at)
+func (t *Traffic) unsure(r *result, each func(event int, o *outcome)) error {
+	b, at := t.newBounds(r), r.at
 	if len(b.states) == 0 {
 		return nil
 	}
@@ -91,95 +73,15 @@ func (t *Traffic) outcome(at int, s *eventState) *outcome {
 	return &t.tries[at].outcomes[t.numbers[at][s.event]]
 }
 
-// newBounds finds the keys that may refuse something, and the events that ask for them.
-func (t *Traffic) newBounds(at int) *bounds {
-	b := &bounds{try: t.tries[at], strict: newWorld(), lenient: newWorld(), bases: map[*names]int{}, turn: 1}
-	size := 0
-	for _, row := range b.rows {
-		if _, known := b.bases[row.keys]; !known {
-			b.bases[row.keys] = size
-			size += len(row.keys.texts)
-		}
-	}
-	b.keys = make([]boundKey, size)
-	for i := range b.keys {
-		never := counted{math.MinInt64, math.MinInt64}
-		b.keys[i].strict, b.keys[i].lenient = never, never
-	}
-	events := make([]int64, len(b.outcomes)) // with this outcome
-	for _, number := range t.numbers[at] {
-		events[number]++
-	}
-	for number, n := range events {
-		if n > 0 { // otherwise its events were cut
-			b.total(&b.outcomes[number], n)
-		}
-	}
-	for i := range b.keys {
-		k := &b.keys[i]
-		if k.limit != nil {
-			k.reset = resetOf(k.limit)
-		}
-		k.never = k.limit != nil && !k.odd && neverRefuses(k.limit, k.total)
-	}
-	open := make([]bool, len(b.outcomes)) // those that may be unsure
-	for i := range b.outcomes {
-		for j := range b.outcomes[i].asks {
-			open[i] = open[i] || !b.key(&b.outcomes[i], j).never
-		}
-	}
-	for i, number := range t.numbers[at] {
-		if open[number] {
+// newBounds finds the events that need engines.
+func (t *Traffic) newBounds(r *result) *bounds {
+	b := &bounds{keyring: r.keyring, strict: newWorld(), lenient: newWorld(), turn: 1}
+	for i, number := range t.numbers[r.at] {
+		if !b.quiet[number] && len(b.outcomes[number].asks) > 0 {
 			b.states = append(b.states, eventState{event: uint32(i)})
 		}
 	}
 	return b
-}
-
-// total adds the units of n events to those of their keys.
-func (b *bounds) total(o *outcome, n int64) {
-	for i := range o.asks {
-		k, q := b.key(o, i), &o.requests[i]
-		if units := q.Cost * n; units/n == q.Cost && k.total <= math.MaxInt64-units {
-			k.total += units
-		} else {
-			k.total = math.MaxInt64
-		}
-		k.odd = k.odd || k.limit != nil && k.limit != q.Rule || isOdd(q.Rule)
-		k.limit = q.Rule
-	}
-}
-
-func (b *bounds) key(o *outcome, i int) *boundKey {
-	a := o.asks[i]
-	return &b.keys[b.bases[b.rows[a.row].keys]+int(a.key)]
-}
-
-// neverRefuses reports whether a key may have this many units at once.
-func neverRefuses(rule *weir.Rule, units int64) bool {
-	return !slices.ContainsFunc(rule.Limits(), func(l weir.Limit) bool {
-		return weir.Describe(l).Capacity < units
-	})
-}
-
-// resetOf returns the longest time until a key is like a new one.
-func resetOf(rule *weir.Rule) (longest time.Duration) {
-	for _, l := range rule.Limits() {
-		d := weir.Describe(l)
-		if d.Reset == 0 {
-			return math.MaxInt64
-		}
-		longest = max(longest, d.Reset)
-	}
-	return longest
-}
-
-// isOdd reports whether the order of requests, or what was refused of them, makes a difference to a limit.
-func isOdd(rule *weir.Rule) bool {
-	return slices.ContainsFunc(rule.Limits(), func(l weir.Limit) bool {
-		d := weir.Describe(l)
-		return d.CountsDenied || d.Gap > 0
-	})
 }
 
 // order returns the places of the states in order of a time.
@@ -228,7 +130,7 @@ func (b *bounds) begin(s *eventState, e *event, o *outcome) error {
 
 // heal resets a key in the strict engine, which may have counted more than fits, once everything is certainly forgotten.
 func (b *bounds) heal(k *boundKey, from int64, q weir.Request) error {
-	if k.n > 0 || k.strict.at == math.MinInt64 || from-k.strict.at < int64(k.reset) {
+	if k.n > 0 || k.strict.at == math.MinInt64 || from-k.strict.at < int64(k.facts.reset) {
 		return nil
 	}
 	k.strict, k.full = counted{math.MinInt64, math.MinInt64}, false

@@ -13,7 +13,7 @@ import (
 
 // result is what a file would have decided.
 type result struct {
-	*try
+	*keyring
 	all       *simulate.Tally // by client
 	rows      []rowResult     // by row
 	undecided int64
@@ -41,7 +41,7 @@ type decision struct {
 // decide decides the events in order. It calls each, if it is not nil, with the decision on each of them.
 func (t *Traffic) decide(at int, progress func(), each func(event int, o *outcome, d decision)) (*result, error) {
 	try := t.tries[at]
-	r := &result{try: try, rows: make([]rowResult, len(try.rows)), lacks: map[string]int64{}, clients: map[uint32]bool{}}
+	r := &result{keyring: t.newKeyring(at), rows: make([]rowResult, len(try.rows)), lacks: map[string]int64{}, clients: map[uint32]bool{}}
 	if len(t.events) > 0 {
 		r.all = t.newTally()
 	}
@@ -49,8 +49,9 @@ func (t *Traffic) decide(at int, progress func(), each func(event int, o *outcom
 	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now }, MaxKeys: math.MaxInt32})
 	for i := range t.events {
 		now = t.events[i].at
-		o := &try.outcomes[t.numbers[at][i]]
-		d, err := o.decide(engine)
+		number := t.numbers[at][i]
+		o := &try.outcomes[number]
+		d, err := o.decide(engine, r.quiet[number])
 		if err != nil {
 			return nil, fmt.Errorf("hindsight: %s: %w", try.name, err)
 		}
@@ -68,13 +69,13 @@ func (t *Traffic) decide(at int, progress func(), each func(event int, o *outcom
 	return r, nil
 }
 
-// decide makes the call of the engine, unless the rules decide without it.
-func (o *outcome) decide(engine *weir.Memory) (d decision, err error) {
+// decide makes the call of the engine, unless the rules decide without it, or the keys admit everything.
+func (o *outcome) decide(engine *weir.Memory, quiet bool) (d decision, err error) {
 	d.by = -1
-	switch o.fate {
-	case admitted:
+	switch {
+	case o.fate == admitted || quiet:
 		d.Allowed = true
-	case refused:
+	case o.fate == refused:
 		d.by = o.by
 	default:
 		if d.Decision, err = engine.Take(context.Background(), o.requests...); err == nil && !d.Allowed {

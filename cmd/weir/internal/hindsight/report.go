@@ -57,7 +57,7 @@ func (t *Traffic) decideAll(o Options) (results []*result, err error) {
 		}
 		t.unnamed(r)
 		if !t.exact {
-			if err := t.findUnsure(r, at); err != nil {
+			if err := t.findUnsure(r); err != nil {
 				return nil, err
 			}
 		}
@@ -69,8 +69,8 @@ func (t *Traffic) decideAll(o Options) (results []*result, err error) {
 const progressEvery = 1 << 16
 
 // findUnsure counts the decisions that the bounds of stamps leave open.
-func (t *Traffic) findUnsure(r *result, at int) error {
-	return t.unsure(at, func(_ int, o *outcome) {
+func (t *Traffic) findUnsure(r *result) error {
+	return t.unsure(r, func(_ int, o *outcome) {
 		if !o.open {
 			r.unsure++
 		}
