@@ -44,7 +44,11 @@ func (p *rulesPage) refusals(f *ruleFile) *table {
 		return cells
 	}
 	for _, l := range f.rules[:min(len(f.rules), p.rows)] {
-		t.Rows = append(t.Rows, row(l, shorten(visible(l.Rule)), shorten(visible(l.Limit))))
+		name, limit := shorten(visible(l.Rule)), shorten(visible(l.Limit))
+		if name == "" { // it is what no rule decides
+			name, limit = limit, ""
+		}
+		t.Rows = append(t.Rows, row(l, name, limit))
 	}
 	if len(f.rules) > 10 {
 		t.What, t.First = "rules", 10

@@ -122,8 +122,10 @@ func (p *replayPage) most(found *simulate.Suggestions) string {
 	if found.Of == "peak" {
 		return fmt.Sprintf("%s within a %s", cli.Thousands(found.Bound), found.PeakIn)
 	}
-	what, _ := p.bounded(found)
-	return cli.Thousands(found.Bound) + " " + what
+	if found.Of == "refused" {
+		return cli.Plural(found.Bound, "refused request")
+	}
+	return cli.Plural(found.Bound, "refused "+p.who.one)
 }
 
 // bounded returns the quantity that the target bounds.

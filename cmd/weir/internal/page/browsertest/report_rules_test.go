@@ -83,7 +83,10 @@ func sameRules(t *testing.T, b *tab, limits []simulate.LimitReport) {
 	inAll, refused := int64(0), int64(0)
 	for _, l := range limits {
 		from, start := &rows, []string{l.Rule, l.Limit}
-		if l.Rule == "" && l.Limit == "all rules together" {
+		if l.Rule == "" {
+			start = []string{l.Limit, ""}
+		}
+		if start[0] == "all rules together" {
 			from, start = &sums, []string{"all together", ""}
 			refused += l.Refused
 		}
