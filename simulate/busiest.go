@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -40,18 +41,50 @@ func (b Busiest) Exceeding(units int64) int {
 	return b.keys
 }
 
-// busiest measures the windows that are no longer than the traffic.
+// BusiestOf tells how many requests each key makes within a second, a minute, an hour and a day at most, if the requests last so
+// long. It is given the instants of the requests of each key, in nanoseconds since the Unix epoch and in order of time, and may go
+// through them several times.
+func BusiestOf(instants iter.Seq[[]int64], first, last time.Time) []Busiest {
+	var events []event
+	return busiest(windowsOf(nil), first.UnixNano(), last.UnixNano(), func(yield func([]event) bool) {
+		for times := range instants {
+			events = events[:0]
+			for _, at := range times {
+				events = append(events, event{at: at, cost: 1})
+			}
+			if !yield(events) {
+				return
+			}
+		}
+	})
+}
+
 func (t *Traffic) busiest(windows []time.Duration) []Busiest {
+	if len(t.events) == 0 {
+		return []Busiest{}
+	}
+	return busiest(windows, t.first, t.last, func(yield func([]event) bool) {
+		for key := range t.keys {
+			if !yield(t.of(key)) {
+				return
+			}
+		}
+	})
+}
+
+// busiest measures the windows that are no longer than the traffic.
+func busiest(windows []time.Duration, first, last int64, ofKeys iter.Seq[[]event]) []Busiest {
 	all := []Busiest{}
 	for _, window := range windows {
-		if len(t.events) == 0 || uint64(window) > max(since(t.first, t.last)+1, uint64(time.Second)) {
+		if uint64(window) > max(since(first, last)+1, uint64(time.Second)) {
 			continue
 		}
-		counts := map[int64]int{}
-		for key := range t.keys {
-			counts[mostWithinAny(window, t.of(key))]++
+		counts, keys := map[int64]int{}, 0
+		for events := range ofKeys {
+			counts[mostWithinAny(window, events)]++
+			keys++
 		}
-		all = append(all, busiestOf(window, counts, len(t.keys)))
+		all = append(all, busiestOf(window, counts, keys))
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package hindsight
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -25,6 +26,7 @@ func (t *Traffic) Report(o Options) (simulate.Report, error) {
 		return report, nil
 	}
 	report.First, report.Last = time.Unix(0, t.events[0].at).UTC(), time.Unix(0, t.events[len(t.events)-1].at).UTC()
+	report.Busiest = simulate.BusiestOf(t.instants(), report.First, report.Last)
 	results, err := t.decideAll(o)
 	if err != nil {
 		return report, err
@@ -40,6 +42,33 @@ func (t *Traffic) Report(o Options) (simulate.Report, error) {
 		report.Difference = simulate.Differ(results[0].all, results[1].all, t.clients.texts, o.Top)
 	}
 	return report, nil
+}
+
+// instants returns those of the requests of each client, in order of time. The events must be in this order.
+func (t *Traffic) instants() iter.Seq[[]int64] {
+	ends := make([]int, len(t.clients.texts)) // of the part of each client
+	for i := range t.events {
+		ends[t.events[i].client]++
+	}
+	end := 0
+	for client, n := range ends {
+		ends[client], end = end, end+n
+	}
+	all := make([]int64, len(t.events))
+	for i := range t.events {
+		at := &ends[t.events[i].client]
+		all[*at] = t.events[i].at
+		*at++
+	}
+	return func(yield func([]int64) bool) {
+		begin := 0
+		for _, end := range ends {
+			if end > begin && !yield(all[begin:end]) {
+				return
+			}
+			begin = end
+		}
+	}
 }
 
 // decideAll decides by each file, and finds the decisions that are not sure.

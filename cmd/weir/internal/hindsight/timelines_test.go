@@ -1,6 +1,7 @@
 package hindsight_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/randtest"
+	"github.com/weirflow/weir/simulate"
 )
 
 // The refusals of all rules together are those of its rules, and the timelines of its worst clients are theirs, whatever a recording
@@ -29,6 +31,9 @@ func TestTheReportsOfAFileAddUp(t *testing.T) {
 			a := randomAsked(random, now)
 			d.ask(t, a)
 			log.WriteString(a.logged())
+		}
+		if report, err := trafficOf(t, config, log.String(), "", 0).Report(hindsight.Options{}); err != nil || !reflect.DeepEqual(report.Busiest, busiest(t, log.String())) {
+			t.Fatalf("seed %d: the most that clients ask for is %+v, want %+v; %v", seed, report.Busiest, busiest(t, log.String()), err)
 		}
 		for _, log := range []string{log.String(), d.recorded.String()} {
 			report, err := trafficOf(t, config, log, "", 0).Report(hindsight.Options{Top: 5, Timelines: 3})
@@ -54,6 +59,23 @@ func TestTheReportsOfAFileAddUp(t *testing.T) {
 	if drawn == 0 || undecided == 0 {
 		t.Errorf("%d timelines, %d undecided requests, want some", drawn, undecided)
 	}
+}
+
+// busiest returns the most that clients ask for in a replay that tries a limit.
+func busiest(t *testing.T, log string) []simulate.Busiest {
+	key, err := simulate.ParseKey("ip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	traffic := simulate.NewTraffic(key)
+	if err := traffic.ReadLog("log", strings.NewReader(log)); err != nil {
+		t.Fatal(err)
+	}
+	report, err := traffic.Replay(nil, simulate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report.Busiest
 }
 
 func sum(counts []int64) (n int64) {

@@ -112,7 +112,7 @@ func (p *replayPage) distribution(b simulate.Busiest, unit string) chart {
 	for _, i := range p.drawn {
 		l := p.Result.Limits[i]
 		most, ok := mostWithin(l.Limit, windowOf(b))
-		if !ok {
+		if !ok || l.RuleReport != nil { // a rule decides only some of these requests
 			continue
 		}
 		c.Marks = append(c.Marks, mark{Name: fmt.Sprintf("%s: at most %s", nameOf(l), cli.Thousands(most)), X: &most, Colour: "refused"})

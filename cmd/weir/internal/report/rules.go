@@ -41,6 +41,7 @@ func (r Rules) view(rows int) view {
 	p.rules()
 	p.undecided()
 	p.overTime()
+	p.busiest()
 	p.change()
 	p.worst()
 	p.notes()
