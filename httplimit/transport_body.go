@@ -65,8 +65,12 @@ func (c *exchange) attach(resp *http.Response, p *pass) {
 		return
 	}
 	if pacer := c.Bandwidth(c.request); pacer != nil {
-		var ctx context.Context
-		ctx, p.quit = context.WithCancel(c.request.Context())
+		ctx, quit := context.WithCancel(c.request.Context())
+		p.quit = func() {
+			if c.request.Context().Err() == nil { // otherwise ctx ends by it, too, and with its reason
+				quit()
+			}
+		}
 		b.reader = pace.Reader(ctx, pace.InFlow(pacer, p.gate.key, 1), b.ReadCloser)
 	}
 }
