@@ -47,7 +47,21 @@ type Traffic struct {
 	numbers  [][]uint32 // by file: the numbers of the outcomes of the events
 	recorded int64      // events of recordings
 	exact    bool       // each event is at its instant
+
+	mostEvents, mostOutcomes int
 }
+
+// The bounds of the memory of a Traffic: 6 GB of events, and about as much of what files make of them.
+const (
+	mostEvents   = 250_000_000
+	mostOutcomes = 1 << 23 // of all files together, and clients; each key and cost makes another
+)
+
+// The reasons to leave out a line of which a Traffic has no room. Each completes "the line …".
+const (
+	whyTooMany  = "comes after 250,000,000 others, the most that are kept"
+	whyTooMixed = "comes after 8,388,608 clients and distinct outcomes of rules, the most that are kept"
+)
 
 // event is a request. Its bounds are in units of grain before and after the instant.
 type event struct {
@@ -61,11 +75,26 @@ const grain = 100_000
 
 // New returns a Traffic without requests.
 func New(files ...File) *Traffic {
-	t := &Traffic{clients: newNames(), numbers: make([][]uint32, len(files)), exact: true}
+	t := &Traffic{clients: newNames(), numbers: make([][]uint32, len(files)), exact: true, mostEvents: mostEvents, mostOutcomes: mostOutcomes}
 	for _, f := range files {
 		t.tries = append(t.tries, newTry(f))
 	}
 	return t
+}
+
+// full returns why no further line is taken in, or "".
+func (t *Traffic) full() (why string) {
+	kinds := len(t.clients.texts)
+	for _, try := range t.tries {
+		kinds += len(try.outcomes)
+	}
+	switch {
+	case len(t.events) >= t.mostEvents:
+		return whyTooMany
+	case kinds >= t.mostOutcomes:
+		return whyTooMixed
+	}
+	return ""
 }
 
 // Add takes in a line. It returns an error if there are more clients or keys than can be counted.

@@ -50,6 +50,9 @@ func slotsOf(reader *accesslog.Reader, attribute string) []accesslog.Slot {
 
 // Entry adds an entry of a log.
 func (l *Logs) Entry(e *accesslog.Entry) (why string, err error) {
+	if why := l.traffic.full(); why != "" {
+		return why, nil
+	}
 	l.line = Line{}
 	if rule, ok := e.Value(l.rule); ok {
 		if key, ok := e.Value(l.key); ok {
