@@ -14,7 +14,7 @@ type Entry struct {
 
 	layout *layout
 	who    client
-	asked  bool // who is known
+	asked  bool // who is set
 }
 
 // Value returns the value of a field. It is not ok, and nil, if the line has no such field, and not ok, and a dash, if the

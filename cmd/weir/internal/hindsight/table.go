@@ -123,13 +123,18 @@ func lackTable(limits []simulate.LimitReport) screen.Table {
 func writeDifference(b *strings.Builder, d *simulate.Difference, files []string, s screen.Screen) {
 	b.WriteString(s.Wrap(fmt.Sprintf("\nfrom %s to %s: %s refused newly, %s refused no longer, %s by both\n", files[0], files[1],
 		cli.Plural(int64(d.OnlySecond), "client"), cli.Thousands(int64(d.OnlyFirst)), cli.Thousands(int64(d.Both))), 2))
+	b.WriteString(Noticing("clients", d, s))
+}
+
+// Noticing returns the table of those that would notice a change; it is empty if there are none.
+func Noticing(who string, d *simulate.Difference, s screen.Screen) string {
 	if len(d.Keys) == 0 {
-		return
+		return ""
 	}
-	t := screen.Table{Indent: "  ", Columns: []screen.Column{{Title: "clients that notice"}, {Title: "requests", Rank: 1},
+	t := screen.Table{Indent: "  ", Columns: []screen.Column{{Title: who + " that notice"}, {Title: "requests", Rank: 1},
 		{Title: "refused", Colour: screen.Refused}, {Title: "then", Colour: screen.Refused}}}
 	for _, k := range d.Keys {
 		t.Rows = append(t.Rows, []string{cli.Shorten(cli.Printable(k.Key)), cli.Thousands(k.Requests), cli.Thousands(k.First), cli.Thousands(k.Second)})
 	}
-	b.WriteString(s.Table(t))
+	return s.Table(t)
 }

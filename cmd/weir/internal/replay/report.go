@@ -83,15 +83,7 @@ func writeDifference(b *strings.Builder, report simulate.Report, s screen.Screen
 	}
 	b.WriteString(s.Wrap(fmt.Sprintf("\nfrom the first limit to the second: %s refused no longer, %s refused newly, %s by both\n",
 		cli.Plural(int64(d.OnlyFirst), "key"), cli.Thousands(int64(d.OnlySecond)), cli.Thousands(int64(d.Both))), 2))
-	if len(d.Keys) == 0 {
-		return
-	}
-	t := screen.Table{Indent: "  ", Columns: []screen.Column{{Title: "keys that notice"}, {Title: "requests", Rank: 1},
-		{Title: "refused", Colour: screen.Refused}, {Title: "then", Colour: screen.Refused}}}
-	for _, k := range d.Keys {
-		t.Rows = append(t.Rows, []string{cli.Shorten(cli.Printable(k.Key)), cli.Thousands(k.Requests), cli.Thousands(k.First), cli.Thousands(k.Second)})
-	}
-	b.WriteString(s.Table(t))
+	b.WriteString(hindsight.Noticing("keys", d, s))
 }
 
 func writeWorst(b *strings.Builder, l simulate.LimitReport, s screen.Screen) {

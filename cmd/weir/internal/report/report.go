@@ -24,7 +24,7 @@ const (
 
 // Content is what a page can be made of: a Replay or a Comparison.
 type Content interface {
-	// view returns the page with tables of so many rows at most.
+	// view returns the page. No table has more rows than that.
 	view(rows int) view
 }
 
