@@ -120,7 +120,7 @@ func TestWhatIsTakenForACallerThatLeftComesBack(t *testing.T) {
 			r := newRemote(t)
 			r.around = func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
 				a, err := next(context.WithoutCancel(ctx), c)
-				time.Sleep(100 * time.Millisecond) // whoever has left
+				time.Sleep(100 * time.Millisecond) // also for a caller that has left
 				return a, err
 			}
 			q, units := mustQueue(t, r), rule(t, "units", limit)

@@ -3,9 +3,9 @@
 // A front decodes a request and finds out who asks. It makes requests of rules by name ([InForce.Rule]), or of rules that
 // match attributes ([InForce.Config]), and asks [May]. Then it asks the [Desk] and encodes the answer:
 //
-//   - Do makes one call of the engine, and Each several. Took notes what came of those that take, and tries shadows and candidates.
-//   - Told counts what work has cost that was done, whatever is left (told.go).
-//   - Estimated says how many units to hold, where a rule learns that of what was settled (estimate.go).
+//   - Do makes one call of the engine, and Each several. Took notes the outcome of calls that take, and tries shadows and candidates.
+//   - Told counts the cost of finished work, whatever is left (told.go).
+//   - Estimated says how many units to hold, where a rule learns that from settlements (estimate.go).
 //   - Judged notes what rules decided without the engine.
 //   - Wait and Reserve have patience (wait.go), and Settle and Renew end a reservation or give it its life again (token.go).
 //   - Hold and Commit count costs that are known afterwards (hold.go), and so does Report.

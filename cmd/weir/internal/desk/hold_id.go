@@ -10,8 +10,8 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// hold is what the id of a hold says. The id is sealed like a token, so every daemon on the engine honours it. Whoever has it also
-// says the requests again, so it has only their hash.
+// hold is what the id of a hold says. The id is sealed like a token, so every daemon on the engine honours it. Its
+// owner also repeats the requests, so it has only their hash.
 type hold struct {
 	Lease uint64        `json:"n"` // random; also names the hold
 	Ends  int64         `json:"e"` // Unix milliseconds

@@ -289,7 +289,7 @@ func TestATokenThatIsWithdrawnEndsItsStreams(t *testing.T) {
 	})
 }
 
-// The history and the rates are those of the counters, whatever comes when.
+// The history and the rates are those of the counters, in whatever order requests come.
 func TestTheHistoryAddsUpToTheCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newWatched(t, 4, 100, "api=1000000/s", "login=3/h")

@@ -23,7 +23,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
 )
 
-// portOptions are the flags of the ports besides that of --http, and of who may come in.
+// portOptions are the flags of the ports besides --http, and those that say who may use them.
 type portOptions struct {
 	admin, metrics  string
 	resp            string
