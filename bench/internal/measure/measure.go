@@ -187,17 +187,13 @@ func (b *Bench) rows(o *Options) (some []Row, err error) {
 
 // measureAll measures each row once in each repetition, and returns the report.
 func (b *Bench) measureAll(ctx context.Context, o *Options, rows []Row) (string, error) {
-	r, began := NewResults(rows), time.Now()
-	told := began.Add(-time.Hour)
+	r, p := NewResults(rows), &progress{began: time.Now()}
 	for rep := range o.Reps {
 		for _, row := range rows {
 			if rep > 0 && row.Once {
 				continue
 			}
-			if time.Since(told) > time.Second {
-				told = time.Now()
-				progress(began, "%d of %d: %s", rep+1, o.Reps, row.Name())
-			}
+			p.tell("%d of %d: %s", rep+1, o.Reps, row.Name())
 			figures, err := measureRow(ctx, o, row)
 			if err != nil {
 				return "", err

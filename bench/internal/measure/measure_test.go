@@ -131,7 +131,7 @@ func TestBuildsTakeTurnsWithinEachRow(t *testing.T) {
 	var log []string
 	ours, rival := told(&log, "ours", 1), told(&log, "rival", 1)
 	all := found{}
-	if err := all.round(t.Context(), build{"before", 1, &log}, build{"after", 2, &log}, []Row{ours, rival}, 2); err != nil {
+	if err := all.round(t.Context(), build{"before", 1, &log}, build{"after", 2, &log}, []Row{ours, rival}, 2, &progress{}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"before ours", "after ours", "after ours", "before ours", "before ours", "after ours", "after rival", "before rival", "before rival", "after rival"}

@@ -59,20 +59,20 @@ func (b *Bench) comparePairs(ctx context.Context, o *Options, rows []Row, argume
 		return "", err
 	}
 	defer builds.Close()
-	all, began := found{}, time.Now()
+	all, p := found{}, &progress{began: time.Now()}
 	for round := range o.Rounds {
-		progress(began, "round %d of %d: %d rows", round+1, o.Rounds, len(rows))
+		p.tell("round %d of %d: %d rows", round+1, o.Rounds, len(rows))
 		if err := builds.Build(round); err != nil {
 			return "", err
 		}
-		if err := b.startRound(ctx, o, builds, rows, arguments, all); err != nil {
+		if err := b.startRound(ctx, o, builds, rows, arguments, all, p); err != nil {
 			return "", err
 		}
 	}
 	return b.pairsText(o, rows, all), nil
 }
 
-func (b *Bench) startRound(ctx context.Context, o *Options, builds *Builds, rows []Row, arguments []string, all found) error {
+func (b *Bench) startRound(ctx context.Context, o *Options, builds *Builds, rows []Row, arguments []string, all found, p *progress) error {
 	arguments = append([]string{"-serve", "-place", o.Place}, arguments...)
 	before, err := StartChild[string, Figures](builds.Before(), arguments...)
 	if err != nil {
@@ -84,14 +84,15 @@ func (b *Bench) startRound(ctx context.Context, o *Options, builds *Builds, rows
 		return err
 	}
 	defer after.Stop()
-	return all.round(ctx, before, after, rows, o.Reps)
+	return all.round(ctx, before, after, rows, o.Reps, p)
 }
 
 // round measures each row. A row without code of Weir shows luck alone, and has half of the measurements. The first
 // measurements prepare what a row needs, and do not count.
-func (all found) round(ctx context.Context, before, after Asker[string, Figures], rows []Row, reps int) error {
+func (all found) round(ctx context.Context, before, after Asker[string, Figures], rows []Row, reps int, p *progress) error {
 	turn := 0
 	for _, row := range rows {
+		p.tell("%s", row.Name())
 		count := reps
 		if !row.Ours {
 			count = max(1, reps/2)
@@ -107,8 +108,8 @@ func (all found) round(ctx context.Context, before, after Asker[string, Figures]
 			}
 			turn++
 			for figure := range y {
-				if p := round[figure]; i > 0 {
-					round[figure] = paired{append(p.before, x[figure]), append(p.after, y[figure])}
+				if was := round[figure]; i > 0 {
+					round[figure] = paired{append(was.before, x[figure]), append(was.after, y[figure])}
 				}
 			}
 		}
@@ -192,6 +193,12 @@ func (c change) String() string {
 	return fmt.Sprintf(c.column.Format+" → "+c.column.Format+" (%.2f ×, %.2f to %.2f)", c.before, c.after, c.ratio, c.smallest, c.largest)
 }
 
-func progress(began time.Time, format string, values ...any) {
-	fmt.Fprintf(os.Stderr, "%6.1f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, values...))
+// progress writes what a run measures to standard error, a line a second at most.
+type progress struct{ began, told time.Time }
+
+func (p *progress) tell(format string, values ...any) {
+	if now := time.Now(); now.Sub(p.told) > time.Second {
+		p.told = now
+		fmt.Fprintf(os.Stderr, "%6.1f s  %s\n", now.Sub(p.began).Seconds(), fmt.Sprintf(format, values...))
+	}
 }
