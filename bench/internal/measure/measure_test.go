@@ -149,6 +149,25 @@ func TestBuildsTakeTurnsWithinEachRow(t *testing.T) {
 	}
 }
 
+// fails fails to measure a row.
+type fails struct{ Asker[string, Figures] }
+
+func (fails) Ask(string) (Figures, error) { return nil, errors.New("timed out") }
+
+func TestARowThatOnlyTheLaterBuildMeasuresIsInTheReport(t *testing.T) {
+	var log []string
+	ours, all := told(&log, "ours", 1), found{}
+	if err := all.round(t.Context(), fails{}, build{"after", 2, &log}, []Row{ours}, 2, &progress{}); err != nil {
+		t.Fatal(err)
+	}
+	if text := benchOf().pairsText(&Options{}, []Row{ours}, all); !strings.Contains(text, "| ours | failed → 2 |") || !strings.Contains(text, "0 of 1 figures") {
+		t.Error(text)
+	}
+	if err := all.round(t.Context(), build{"before", 1, &log}, fails{}, []Row{ours}, 2, &progress{}); err == nil {
+		t.Error("a run whose later build fails goes on")
+	}
+}
+
 func TestRatiosAreThoseOfNeighbouringWindows(t *testing.T) {
 	got := changeOf(Row{}, Column{}, []paired{
 		{Series{10, 20, 100}, Series{11, 22, 400}},

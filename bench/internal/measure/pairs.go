@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -11,18 +12,12 @@ import (
 )
 
 // Pair asks two builds for a measurement of a row each. Every second turn begins with the later build, so that neither
-// always follows the other.
-func Pair[Row, Figures any](turn int, before, after Asker[Row, Figures], row Row) (b, a Figures, err error) {
-	if turn%2 == 0 {
-		if b, err = before.Ask(row); err == nil {
-			a, err = after.Ask(row)
-		}
-		return b, a, err
-	}
-	if a, err = after.Ask(row); err == nil {
-		b, err = before.Ask(row)
-	}
-	return b, a, err
+// always follows the other. The earlier build may fail, with the error old.
+func Pair[Row, Figures any](turn int, before, after Asker[Row, Figures], row Row) (b, a Figures, old, err error) {
+	asks := [2]func(){func() { b, old = before.Ask(row) }, func() { a, err = after.Ask(row) }}
+	asks[turn%2]()
+	asks[1-turn%2]()
+	return b, a, old, err
 }
 
 // paired is one figure of neighbouring measurements of two builds, from one round.
@@ -32,7 +27,7 @@ type paired struct{ before, after Series }
 type change struct {
 	row                      Row
 	column                   Column
-	before, after            float64 // medians of all measurements
+	before, after            float64 // medians of all measurements; before is NaN if a measurement failed
 	ratio, smallest, largest float64 // of the rounds; a round counts with the median ratio of neighbours
 }
 
@@ -43,7 +38,11 @@ func changeOf(row Row, column Column, rounds []paired) change {
 		ratios = append(ratios, r.after.Over(r.before).Median())
 	}
 	smallest, largest := ratios.Range()
-	return change{row, column, before.Median(), after.Median(), ratios.Median(), smallest, largest}
+	c := change{row, column, before.Median(), after.Median(), ratios.Median(), smallest, largest}
+	if slices.ContainsFunc(before, math.IsNaN) {
+		c.before, c.ratio = math.NaN(), math.NaN()
+	}
+	return c
 }
 
 // found are the figures of each row, round by round.
@@ -102,14 +101,19 @@ func (all found) round(ctx context.Context, before, after Asker[string, Figures]
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			x, y, err := Pair(turn, before, after, row.Name())
+			x, y, old, err := Pair(turn, before, after, row.Name())
 			if err != nil {
 				return err
 			}
 			turn++
 			for figure := range y {
-				if was := round[figure]; i > 0 {
-					round[figure] = paired{append(was.before, x[figure]), append(was.after, y[figure])}
+				was, n := round[figure], x[figure]
+				if old != nil {
+					fmt.Fprintln(os.Stderr, old)
+					n = math.NaN()
+				}
+				if i > 0 {
+					round[figure] = paired{append(was.before, n), append(was.after, y[figure])}
 				}
 			}
 		}
@@ -125,7 +129,7 @@ func (all found) round(ctx context.Context, before, after Asker[string, Figures]
 
 const pairsAbout = `The two builds take turns within each row. Each round has new processes and another layout of the code. A figure is the median of
 all measurements. Its ratio is that of neighbouring measurements, new over old: the median of the rounds, and the smallest and
-the largest of them. Rows without code of Weir show how far luck alone moves a figure.
+the largest of them. Rows without code of Weir show how far luck alone moves a figure. The earlier build failed where it says so.
 
 `
 
@@ -190,6 +194,9 @@ func listWorse(out *strings.Builder, all []change) {
 }
 
 func (c change) String() string {
+	if math.IsNaN(c.before) {
+		return fmt.Sprintf("failed → "+c.column.Format, c.after)
+	}
 	return fmt.Sprintf(c.column.Format+" → "+c.column.Format+" (%.2f ×, %.2f to %.2f)", c.before, c.after, c.ratio, c.smallest, c.largest)
 }
 
