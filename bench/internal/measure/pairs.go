@@ -106,10 +106,12 @@ func (all found) round(ctx context.Context, before, after Asker[string, Figures]
 				return err
 			}
 			turn++
+			if old != nil {
+				fmt.Fprintln(os.Stderr, old)
+			}
 			for figure := range y {
 				was, n := round[figure], x[figure]
 				if old != nil {
-					fmt.Fprintln(os.Stderr, old)
 					n = math.NaN()
 				}
 				if i > 0 {
