@@ -28,11 +28,13 @@ STAGE := scripts/stage.sh
 BUILD := -buildvcs=$(if $(wildcard .git),true,false) -tags grpcnotrace -ldflags '-s -w'
 
 # What shares memory between goroutines, so that the race detector has something to find. What takes the longest begins first.
-RACE := ./redislimit/... ./cmd/weir/internal/serve . ./pace $(addprefix ./internal/,clock fair line memory table waittest word) ./enginekit ./layer \
+RACE := ./redislimit/... $(addprefix ./cmd/weir/internal/,serve pace fetch) . ./pace $(addprefix ./internal/,clock fair line memory table waittest word) ./enginekit ./layer \
 	./front ./httplimit/... ./grpclimit ./promlimit ./otellimit ./sqllimit/... ./fetch \
-	$(addprefix ./cmd/weir/internal/,api census desk door fetch kuadrant live metrics override pace resp rls top traces)
-# The other packages, but for the measuring programs: their tests take minutes, and belong to CI.
-REST = $(filter-out $(shell go list $(RACE)) github.com/weirflow/weir/bench/%,$(shell go list work))
+	$(addprefix ./cmd/weir/internal/,api census desk door kuadrant live metrics override resp rls top traces)
+# The other packages, but for the measuring programs: their tests take minutes, and belong to CI. Again the slowest begin first.
+SLOW := $(addprefix github.com/weirflow/weir/,cmd/weir/internal/page/browsertest sqllimit/drivertest cmd/weir examples/worker \
+	internal/release internal/redistest cmd/weir/internal/rules)
+REST = $(SLOW) $(filter-out $(SLOW) $(shell go list $(RACE)) github.com/weirflow/weir/bench/%,$(shell go list work))
 # What -short makes shorter.
 SHORTER = $(shell grep -rlE --include=*_test.go --exclude-dir=bench 'testing[.]Short|randtest[.]Seeds|randtest[.]Rounds' . | xargs -n 1 dirname | sort -u)
 # What computes with words, so that their size matters.

@@ -3,6 +3,7 @@ package limittest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,6 +64,23 @@ func (f *fixture) peek(requests ...weir.Request) weir.Decision {
 	d, err := f.engine.Peek(context.Background(), requests...)
 	f.decided("Peek", requests, err)
 	return d
+}
+
+// each makes a call for each of many requests, in batches: a trip to a server for each would take the most time.
+func (f *fixture) each(op weir.Op, requests []weir.Request) (all []weir.Decision) {
+	f.Helper()
+	for some := range slices.Chunk(requests, weir.MaxRequests) {
+		calls, results := make([]weir.Call, len(some)), make([]weir.Result, len(some))
+		for i := range some {
+			calls[i] = weir.Call{Op: op, Requests: some[i : i+1]}
+		}
+		f.decided("Each", some, f.engine.Each(context.Background(), calls, results))
+		for i, r := range results {
+			f.decided("a call of Each", calls[i].Requests, r.Err)
+			all = append(all, r.Decision)
+		}
+	}
+	return all
 }
 
 // peekAfter returns a peek made d later, then sets the clock back.

@@ -97,13 +97,19 @@ func resetIsExact(f *fixture) {
 			if reset > 0 && f.peekAfter(reset-f.tick, rule.For("k", 5)).Allowed {
 				f.Errorf("%s step %d: the capacity is admitted %v before ResetAfter %v", rule, step, f.tick, reset)
 			}
-			for cost := int64(0); cost <= 6; cost++ {
-				for _, late := range []time.Duration{0, f.tick, time.Second} {
-					got := f.peekAfter(reset+late, rule.For("k", cost))
-					want := f.peekAfter(reset+late, rule.For("never seen", cost))
+			for _, late := range []time.Duration{0, f.tick, time.Second} {
+				var requests []weir.Request
+				for cost := range int64(7) {
+					requests = append(requests, rule.For("k", cost), rule.For("never seen", cost))
+				}
+				back := f.clock.at(reset + late)
+				answers := f.each(weir.OpPeek, requests)
+				back()
+				for i := 0; i < len(answers); i += 2 {
+					got, want := answers[i], answers[i+1]
 					want.Key = "k"
 					if got != want {
-						f.Errorf("%s step %d cost %d: %v after ResetAfter %v: got %+v, want that of a fresh key, %+v", rule, step, cost, late, reset, got, want)
+						f.Errorf("%s step %d cost %d: %v after ResetAfter %v: got %+v, want that of a fresh key, %+v", rule, step, requests[i].Cost, late, reset, got, want)
 					}
 				}
 			}

@@ -31,14 +31,14 @@ func namesNeverMeet(f *fixture) {
 			requests = append(requests, rule.For(key, 1))
 		}
 	}
-	for _, q := range requests {
-		if d := f.take(q); !d.Allowed || d.Rule != q.Rule.Name() || d.Key != q.Key {
+	for i, d := range f.each(weir.OpTake, requests) {
+		if q := requests[i]; !d.Allowed || d.Rule != q.Rule.Name() || d.Key != q.Key {
 			f.Errorf("first take of %s: got %+v, want it admitted: it shares its state with an earlier one", texts([]weir.Request{q}), d)
 		}
 	}
-	for _, q := range requests {
-		if d := f.take(q); d.Allowed {
-			f.Errorf("second take of %s: got it admitted, want a refusal: its state was lost", texts([]weir.Request{q}))
+	for i, d := range f.each(weir.OpTake, requests) {
+		if d.Allowed {
+			f.Errorf("second take of %s: got it admitted, want a refusal: its state was lost", texts(requests[i:i+1]))
 		}
 	}
 }

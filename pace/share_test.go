@@ -95,7 +95,7 @@ func TestEqualProcessesShareSlots(t *testing.T) {
 		{4, 2, 1, 2 * ms, near, false, 0.55, 3, 1.5},
 		{1, 2, 1, 2 * ms, near, false, 0.53, 1.05, 1},    // own signals are news: 1.5 calls
 		{12, 1, 4, 50 * ms, near, false, 0.93, 3.5, 2.5}, // an unused key is forgotten: 365 grants beside 65
-		{50, 10, 8, 40 * ms, near, false, 0.93, 7.1, 8},  // the spread does not grow: 8.2 calls, and 7.5 if it is 10 ms
+		{50, 10, 8, 40 * ms, near, false, 0.93, 7.1, 16}, // the spread does not grow: 8.2 calls, and 7.5 if it is 10 ms
 		{50, 2, 1, 20 * ms, near, false, 0.9, 30, 8},     // 50 calls in both cases
 		{4, 10, 8, 40 * ms, far, false, 0.6, 1.2, 2},     // one caller asks after news: 1.5 calls
 		{4, 10, 8, 40 * ms, near, true, 0.9, 1, 3},       // other ends do not matter: 0.85; the pause is short: 0.83
