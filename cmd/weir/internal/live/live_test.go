@@ -361,7 +361,7 @@ func TestASampleIsBoundedAndKeepsWholeKeys(t *testing.T) {
 				t.Errorf("seed %d: key %s has %d requests, want %d", seed, key, n, want[key])
 			}
 		}
-		if len(requests) < most/8 || len(requests) != s.kept {
+		if len(requests) < most/32 || len(requests) != s.kept { // thinning leaves an eighth, of which some grow old
 			t.Errorf("seed %d: %d of at most %d requests are left, counted %d", seed, len(requests), most, s.kept)
 		}
 	}
