@@ -83,7 +83,7 @@ func (tr *guardTraffic) stop() {
 }
 
 func (tr *guardTraffic) ask(e weir.Engine, rule *weir.Rule) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	began := time.Now()
 	d, err := e.Take(ctx, rule.For("alice", 1))

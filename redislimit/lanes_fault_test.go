@@ -38,7 +38,7 @@ func TestFaultALaneThatFailsLeaksNothing(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"hangs", "is gone"} {
 		cluster := redistest.StartCluster(t, "cluster-require-full-coverage no", "cluster-replica-no-failover yes")
-		engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr+"?timeout=500ms", Options{})
+		engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr+"?timeout=2s", Options{})
 		keys := keysOn(t, cluster, engine, cluster.Nodes[0], cluster.Nodes[1], cluster.Nodes[2])
 		many, one := mustRule(t, "many=fixed window 100/300d"), mustRule(t, "one=fixed window 1/300d")
 		slots := mustRule(t, "slots=concurrency 5 lease 1h")

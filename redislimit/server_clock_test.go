@@ -19,8 +19,8 @@ var quiet = Options{Logger: slog.New(slog.DiscardHandler)}
 // live holders are renewed as ever.
 func TestAClockThatIsSetBackLengthensNoLease(t *testing.T) {
 	t.Parallel()
-	const lease = 900 * time.Millisecond
-	short, long := mustRule(t, "s=concurrency 3 lease 900ms"), mustRule(t, "s=concurrency 3 lease 1800ms")
+	const lease = 2500 * time.Millisecond // a third of it is how late a renewal may be
+	short, long := mustRule(t, "s=concurrency 3 lease 2500ms"), mustRule(t, "s=concurrency 3 lease 5s")
 	for _, tt := range []struct {
 		what   string
 		dead   []*weir.Rule // under which the dead holder took a slot each

@@ -70,7 +70,7 @@ func (s *Server) Dial() *Conn {
 }
 
 func dial(addr string) (*Conn, error) {
-	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	conn, err := net.DialTimeout("tcp", addr, 20*time.Second)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func dial(addr string) (*Conn, error) {
 
 // Ask sends a command and returns its reply.
 func (c *Conn) Ask(args ...string) (any, error) {
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		return nil, err
 	}
 	var request strings.Builder

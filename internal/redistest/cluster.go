@@ -12,12 +12,16 @@ import (
 const (
 	masters = 3
 	slots   = 16384
+
+	soon = "500"   // a node timeout with which nodes find one another, and notice a death
+	calm = "15000" // that of the time between
 )
 
-// Cluster is three masters with one replica each and a node timeout of 500 ms. The cluster replaces a dead master
-// within about two seconds.
+// Cluster is three masters with one replica each. Nodes take others for dead that are silent for 15 s, so a busy machine is no
+// dead node. During AwaitFailover it is 500 ms, and the cluster replaces a dead master within about two seconds.
 type Cluster struct {
 	Nodes []*Server // the masters, and then their replicas in the same order
+	own   bool      // the test has set the node timeout
 	t     testing.TB
 }
 
@@ -25,12 +29,12 @@ type Cluster struct {
 // node reports a healthy cluster.
 func StartCluster(t testing.TB, config ...string) *Cluster {
 	t.Helper()
-	c := &Cluster{t: t}
+	c := &Cluster{t: t, own: strings.Contains(strings.Join(config, "\n"), "cluster-node-timeout")}
 	for range 2 * masters {
 		own := []string{
 			"cluster-enabled yes",
 			"cluster-config-file nodes.conf",
-			"cluster-node-timeout 500",
+			"cluster-node-timeout " + soon,
 			"cluster-replica-validity-factor 0",
 			"repl-diskless-sync-delay 0",
 			fmt.Sprintf("cluster-port %d", testprocess.FreePort(t)),
@@ -38,7 +42,18 @@ func StartCluster(t testing.TB, config ...string) *Cluster {
 		c.Nodes = append(c.Nodes, start(t, &Server{}, append(own, config...)))
 	}
 	c.join()
+	c.setNodeTimeout(calm)
 	return c
+}
+
+// setNodeTimeout sets after how many milliseconds of silence the running nodes take another for dead, unless the test has set it.
+func (c *Cluster) setNodeTimeout(ms string) {
+	c.t.Helper()
+	for _, node := range c.Nodes {
+		if !c.own && !node.process.Ended() {
+			node.Do("CONFIG", "SET", "cluster-node-timeout", ms)
+		}
+	}
 }
 
 // join connects the nodes to one cluster.
@@ -207,6 +222,8 @@ func (c *Cluster) onPort(port int) *Server {
 // the dead node.
 func (c *Cluster) AwaitFailover(gone *Server) {
 	c.t.Helper()
+	c.setNodeTimeout(soon)
+	defer c.setNodeTimeout(calm)
 	c.await("the replica is the master", func() error {
 		for _, node := range c.Nodes {
 			if node.process.Ended() {

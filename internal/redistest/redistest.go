@@ -23,7 +23,7 @@ import (
 )
 
 // patience bounds the time that a server may take to get ready. It is generous, for busy machines.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // A test that is patient sets that time itself.
 type patient interface{ Patience() time.Duration }
