@@ -60,6 +60,8 @@ type RuleReport struct {
 	Clients int `json:"clients_refused"`
 	// Unsure counts requests, among those decided, whose decision depends on when exactly within the bounds of their stamps they came.
 	Unsure int64 `json:"unsure,omitempty"`
+	// Otherwise counts requests of a recording, among those decided, that its daemon decided otherwise.
+	Otherwise int64 `json:"not_as_recorded,omitempty"`
 	// Undecided counts requests that are not among the others: the log lacks an attribute on which a rule depends.
 	Undecided int64  `json:"undecided,omitempty"`
 	Lacks     []Lack `json:"lacks,omitempty"`

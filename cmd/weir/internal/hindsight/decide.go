@@ -17,6 +17,7 @@ type result struct {
 	all       *simulate.Tally // by client
 	rows      []rowResult     // by row
 	undecided int64
+	otherwise int64            // than a recording says
 	lacks     map[string]int64 // requests by attribute
 	clients   map[uint32]bool  // that were refused
 	unsure    int64
@@ -97,6 +98,9 @@ func (t *Traffic) count(r *result, e *event, o *outcome, d decision) error {
 		r.undecided++
 	} else {
 		r.all.Count(e.at, e.client, d.Decision)
+		if e.answer.differs(d.Allowed) {
+			r.otherwise++
+		}
 		if !d.Allowed {
 			r.clients[e.client] = true
 			r.rows[d.by].inAll++

@@ -3,11 +3,20 @@ package hindsight
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Decision is what a file decides on a request.
 type Decision struct {
 	Allowed, Sure, Open bool
+}
+
+// Widen lets every decision have been made up to d before its stamp.
+func (t *Traffic) Widen(d time.Duration) {
+	for i := range t.events {
+		t.events[i].before = grains(int64(d))
+	}
+	t.exact = false
 }
 
 // Decisions returns the decisions of a file, in the order of the lines.

@@ -37,6 +37,7 @@ type Line struct {
 type Recorded struct {
 	Rule, Key string
 	Cost      int64
+	Allowed   bool
 }
 
 // Traffic holds requests, and what each file makes of them.
@@ -68,7 +69,20 @@ type event struct {
 	at            int64
 	before, after uint32
 	client        uint32
+	answer        answer
 }
+
+// answer is what a recording says that a daemon decided.
+type answer uint8
+
+const (
+	unknown answer = iota
+	wasRefused
+	wasAdmitted
+)
+
+// differs reports whether a daemon has decided otherwise.
+func (a answer) differs(allowed bool) bool { return a != unknown && (a == wasAdmitted) != allowed }
 
 // grain is the unit of bounds: rounded up, they stay bounds.
 const grain = 100_000
@@ -112,7 +126,14 @@ func (t *Traffic) Add(l *Line) error {
 	if err != nil {
 		return err
 	}
-	t.events = append(t.events, event{l.At, grains(l.At - l.From), grains(l.To - l.At), client})
+	e := event{at: l.At, before: grains(l.At - l.From), after: grains(l.To - l.At), client: client}
+	if l.Recorded != nil {
+		e.answer = wasRefused
+		if l.Recorded.Allowed {
+			e.answer = wasAdmitted
+		}
+	}
+	t.events = append(t.events, e)
 	t.exact = t.exact && l.From == l.At && l.To == l.At
 	for i, try := range t.tries {
 		t.numbers[i] = append(t.numbers[i], 0)

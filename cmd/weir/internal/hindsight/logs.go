@@ -56,8 +56,8 @@ func (l *Logs) Entry(e *accesslog.Entry) (why string, err error) {
 	l.line = Line{}
 	if rule, ok := e.Value(l.rule); ok {
 		if key, ok := e.Value(l.key); ok {
-			if _, ok := e.Value(l.allowed); ok {
-				return l.recorded(e, rule, key)
+			if allowed, ok := e.Value(l.allowed); ok {
+				return l.recorded(e, rule, key, string(allowed) == "true")
 			}
 		}
 	}
@@ -72,14 +72,15 @@ func (l *Logs) Entry(e *accesslog.Entry) (why string, err error) {
 	return "", l.traffic.Add(&l.line)
 }
 
-// recorded adds a line of a recording, which is stamped exactly.
-func (l *Logs) recorded(e *accesslog.Entry, rule, key []byte) (why string, err error) {
+// recorded adds a line of a recording. Its stamp is read at once after the decision, and taken for the instant of it. answer.differs
+// finds what the microseconds between them change.
+func (l *Logs) recorded(e *accesslog.Entry, rule, key []byte, allowed bool) (why string, err error) {
 	text, _ := e.Value(l.cost)
 	cost, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil || cost < 0 {
 		return "is of a recording, and has no cost", nil
 	}
-	l.line = Line{At: e.Time, From: e.Time, To: e.Time, Client: key, Recorded: &Recorded{l.source.text(rule), l.source.text(key), cost}}
+	l.line = Line{At: e.Time, From: e.Time, To: e.Time, Client: key, Recorded: &Recorded{l.source.text(rule), l.source.text(key), cost, allowed}}
 	return "", l.traffic.Add(&l.line)
 }
 

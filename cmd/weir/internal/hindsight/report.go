@@ -112,7 +112,7 @@ func (t *Traffic) findUnsure(r *result) error {
 // report returns the report of all rules together, and those of the rules that had something to decide or could not.
 func (r *result) report(clients []string, top int) []simulate.LimitReport {
 	all := r.all.Report(allTogether, clients, top)
-	all.RuleReport = &simulate.RuleReport{File: r.name, Clients: len(r.clients), Unsure: r.unsure, Undecided: r.undecided, Lacks: listed(r.lacks)}
+	all.RuleReport = &simulate.RuleReport{File: r.name, Clients: len(r.clients), Unsure: r.unsure, Otherwise: r.otherwise, Undecided: r.undecided, Lacks: listed(r.lacks)}
 	reports := []simulate.LimitReport{all}
 	for i, row := range r.try.rows {
 		got := &r.rows[i]

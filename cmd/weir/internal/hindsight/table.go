@@ -76,6 +76,7 @@ func Figures(limits []simulate.LimitReport) []Figure {
 
 var figures = []Figure{
 	{"refused by others", func(l simulate.LimitReport) int64 { return l.Elsewhere }},
+	{"not as recorded", func(l simulate.LimitReport) int64 { return l.Otherwise }},
 	{"unsure", func(l simulate.LimitReport) int64 { return l.Unsure }},
 	{"undecided", func(l simulate.LimitReport) int64 { return l.Undecided }},
 	{"delayed", func(l simulate.LimitReport) int64 { return l.Delayed }},

@@ -126,6 +126,9 @@ func (p *rulesPage) undecided() {
 			s.Answer = append(s.Answer, fmt.Sprintf("By %s, %s of %s depend on when exactly the requests came, within the resolution of the log and the time that they took.",
 				nameOf(f.whole), cli.Thousands(n), cli.Plural(decided, "decision")))
 		}
+		if n := f.whole.Otherwise; n > 0 {
+			s.Answer = append(s.Answer, fmt.Sprintf("By %s, %s of %s are not as the daemon decided that recorded them.", nameOf(f.whole), cli.Thousands(n), cli.Plural(decided, "decision")))
+		}
 		for _, l := range f.rules {
 			for _, lack := range l.Lacks {
 				t.Rows = append(t.Rows, []string{nameOf(l), shorten(visible(lack.Attribute)), cli.Thousands(lack.Requests)})
