@@ -98,7 +98,7 @@ func (t *Traffic) count(r *result, e *event, o *outcome, d decision) error {
 		r.undecided++
 	} else {
 		r.all.Count(e.at, e.client, d.Decision)
-		if e.answer.differs(d.Allowed) {
+		if e.recorded && e.admitted != d.Allowed {
 			r.otherwise++
 		}
 		if !d.Allowed {

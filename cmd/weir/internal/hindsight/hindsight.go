@@ -69,20 +69,9 @@ type event struct {
 	at            int64
 	before, after uint32
 	client        uint32
-	answer        answer
+	recorded      bool
+	admitted      bool // by the daemon, if it is recorded
 }
-
-// answer is what a recording says that a daemon decided.
-type answer uint8
-
-const (
-	unknown answer = iota
-	wasRefused
-	wasAdmitted
-)
-
-// differs reports whether a daemon has decided otherwise.
-func (a answer) differs(allowed bool) bool { return a != unknown && (a == wasAdmitted) != allowed }
 
 // grain is the unit of bounds: rounded up, they stay bounds.
 const grain = 100_000
@@ -128,10 +117,7 @@ func (t *Traffic) Add(l *Line) error {
 	}
 	e := event{at: l.At, before: grains(l.At - l.From), after: grains(l.To - l.At), client: client}
 	if l.Recorded != nil {
-		e.answer = wasRefused
-		if l.Recorded.Allowed {
-			e.answer = wasAdmitted
-		}
+		e.recorded, e.admitted = true, l.Recorded.Allowed
 	}
 	t.events = append(t.events, e)
 	t.exact = t.exact && l.From == l.At && l.To == l.At

@@ -72,8 +72,8 @@ func (l *Logs) Entry(e *accesslog.Entry) (why string, err error) {
 	return "", l.traffic.Add(&l.line)
 }
 
-// recorded adds a line of a recording. Its stamp is read at once after the decision, and taken for the instant of it. answer.differs
-// finds what the microseconds between them change.
+// recorded adds a line of a recording. Its stamp is read at once after the decision, and taken for the instant of it. What the
+// microseconds between them change is counted as decided otherwise.
 func (l *Logs) recorded(e *accesslog.Entry, rule, key []byte, allowed bool) (why string, err error) {
 	text, _ := e.Value(l.cost)
 	cost, err := strconv.ParseInt(string(text), 10, 64)
