@@ -240,8 +240,13 @@ func (s *Server) try() bool {
 	return false
 }
 
-// Kill ends the server as a crash would.
-func (s *Server) Kill() { s.process.End() }
+// Kill ends the server as a crash would. The processes of PostgreSQL that serve connections would outlive the first one for a
+// moment, and answer.
+func (s *Server) Kill() {
+	_ = s.process.Signal(syscall.SIGSTOP)                                       // it would start others in their place
+	_ = exec.Command("pkill", "-KILL", "-P", strconv.Itoa(s.process.Pid)).Run() // fails if there are none
+	s.process.End()
+}
 
 // Stop freezes the server: it keeps its connections and answers nothing until Cont.
 func (s *Server) Stop() { s.signal(syscall.SIGSTOP) }
