@@ -175,13 +175,12 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// closeQuiet closes the connections that have been without a request for at least age. It returns the number of others.
-func (c *connections) closeQuiet(age time.Duration) (busy int) {
+// closeQuiet closes the connections that have been without a request for at least age, or for at least silent if they never had one.
+// It returns the number of others.
+func (c *connections) closeQuiet(age, silent time.Duration) (busy int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, quiet := range []*list.List{&c.silent, &c.idle, &c.spares} {
-		for c.evict(quiet, age) {
-		}
+	for c.evict(&c.silent, silent) || c.evict(&c.idle, age) || c.evict(&c.spares, age) {
 	}
 	return len(c.all)
 }

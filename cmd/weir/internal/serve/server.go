@@ -47,10 +47,12 @@ type server struct {
 }
 
 // The times of a stop. A connection is closed once it has been quiet for the first, so that a client that asks again
-// at once connects elsewhere. Requests that have not fully arrived are cut the second before the end of the grace
-// period, so that their clients still get an answer. The last clients have the third to read it.
+// at once connects elsewhere, or for the second if it is new: its client is about to ask. Requests that have not fully
+// arrived are cut the third before the end of the grace period, so that their clients still get an answer. The last
+// clients have the fourth to read it.
 const (
 	stopQuiet  = 250 * time.Millisecond
+	stopSilent = time.Second
 	stopCut    = 500 * time.Millisecond
 	stopLinger = 100 * time.Millisecond
 	stopTick   = 5 * time.Millisecond
@@ -153,11 +155,11 @@ func (s *server) serve(ctx context.Context, on net.Listener) error {
 // [http.Server.Shutdown] waits for silent connections and drops requests that arrive meanwhile.
 func (s *server) stop() error {
 	start := time.Now()
-	quiet, cutting := min(stopQuiet, s.grace/8), s.grace-min(stopCut, s.grace/4)
+	quiet, silent, cutting := min(stopQuiet, s.grace/8), min(stopSilent, s.grace/8), s.grace-min(stopCut, s.grace/4)
 	tick := time.NewTicker(stopTick)
 	defer tick.Stop()
 	for cut := false; ; <-tick.C {
-		busy, took := s.open.closeQuiet(quiet), time.Since(start)
+		busy, took := s.open.closeQuiet(quiet, silent), time.Since(start)
 		switch {
 		case busy == 0:
 			time.Sleep(min(stopLinger, s.grace/8))

@@ -62,6 +62,8 @@ func TestARestartUnderAHeldSocketRefusesNoConnection(t *testing.T) {
 	daemon := start()
 	ctx, stop := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer stop()
 	var taken atomic.Int64
 	url := "http://" + on.Addr().String() + "/v1/take"
 	for range 4 {
@@ -100,8 +102,6 @@ func TestARestartUnderAHeldSocketRefusesNoConnection(t *testing.T) {
 		daemon = start()
 	}
 	await(50)
-	stop()
-	callers.Wait()
 }
 
 func TestTheServiceManagerIsTold(t *testing.T) {
