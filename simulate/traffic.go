@@ -141,6 +141,7 @@ func (t *Traffic) cut() {
 	}
 	events, keys := t.events, t.keys
 	t.events, t.keys, t.ids = nil, nil, map[string]uint32{}
+	t.first, t.last = 0, 0
 	for _, e := range events {
 		if e.at < from || e.at >= to {
 			t.reader().Leave(1)
