@@ -7,8 +7,17 @@ import (
 
 // choose finds the variables with the time and the client: those that most of the lines have. It returns false if the
 // lines lack what makes the format.
-func (l *layout) choose(lines [][]byte) bool {
-	present, readable := make([]int, len(l.names)), make([]int, len(l.names))
+func (l *layout) choose(lines [][]byte) bool { return l.pick(l.counts(lines)) }
+
+// chooseNamed finds the variables with the time and the client among columns that have just been named.
+func (l *layout) chooseNamed() {
+	named := slices.Repeat([]int{1}, len(l.names))
+	l.pick(named, named)
+}
+
+// counts returns how many lines have each variable, and how many have a time there that can be read.
+func (l *layout) counts(lines [][]byte) (present, readable []int) {
+	present, readable = make([]int, len(l.names)), make([]int, len(l.names))
 	for _, line := range lines {
 		l.split.split(line, l.values)
 		for i, v := range l.values {
@@ -27,6 +36,11 @@ func (l *layout) choose(lines [][]byte) bool {
 	for i, n := range present {
 		readable[i] += n // of several that are read as often, or never, the one that is there
 	}
+	return present, readable
+}
+
+func (l *layout) pick(present, readable []int) bool {
+	l.chosen = chosen{}
 	c := &l.chosen
 	c.time = l.most(l.format.timeList(), readable)
 	if l.format.shape == byFields || l.format.shape == byColumns {
@@ -36,7 +50,7 @@ func (l *layout) choose(lines [][]byte) bool {
 	}
 	c.client = l.most(l.format.clientList(), present)
 	c.forwarded = l.most(forwardedNames, present)
-	if c.forwarded == c.client || c.forwarded != "" && present[l.at(c.forwarded)] == 0 {
+	if c.forwarded == c.client || l.lack(c.forwarded, present) {
 		c.forwarded = ""
 	}
 	if l.at(l.format.took) >= 0 {
@@ -61,13 +75,25 @@ func (l *layout) most(names []string, counts []int) (best string) {
 	return best
 }
 
-// at returns the place of a variable, or -1.
-func (l *layout) at(name string) int { return slices.Index(l.names, name) }
+// at returns the place of a variable, or -1. The empty text names none, even if a column has no name.
+func (l *layout) at(name string) int {
+	if name == "" {
+		return -1
+	}
+	return slices.Index(l.names, name)
+}
+
+// lack reports whether no line has a variable. Those of patterns and columns are there by their names.
+func (l *layout) lack(name string, present []int) bool {
+	i := l.at(name)
+	return l.format.shape == byJSON && i >= 0 && present[i] == 0
+}
 
 // bind finds the places of the chosen variables and of the wanted fields.
 func (l *layout) bind(wanted []field) {
 	c := &l.chosen
-	c.timeAt, c.clockAt, c.clientAt, c.forwardedAt, c.tookAt = l.at(c.time), l.at(c.clock), l.at(c.client), l.at(c.forwarded), l.at(c.took)
+	c.timeAt, c.clockAt, c.clientAt, c.tookAt = l.at(c.time), l.at(c.clock), l.at(c.client), l.at(c.took)
+	c.forwardedAt = l.forwardedPlaces()
 	c.userAt = -1
 	if l.format.shape == byPattern {
 		c.userAt = l.at("remote_user")
@@ -82,4 +108,19 @@ func (l *layout) bind(wanted []field) {
 		}
 		l.slots[slot] = b
 	}
+}
+
+// forwardedPlaces returns the places of a list of addresses that proxies have forwarded. Objects leave out the header fields
+// that a request lacks, so the first lines do not tell which fields the later ones have.
+func (l *layout) forwardedPlaces() (places []int) {
+	names := []string{l.chosen.forwarded}
+	if l.format.shape == byJSON {
+		names = forwardedNames
+	}
+	for _, name := range names {
+		if i := l.at(name); i >= 0 && name != l.chosen.client {
+			places = append(places, i)
+		}
+	}
+	return places
 }

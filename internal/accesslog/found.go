@@ -96,8 +96,12 @@ func (l *layout) clientText() string {
 	switch {
 	case c.client == "":
 		return "none"
-	case c.forwarded == "":
+	case c.forwarded == "" && l.clients.choose == nil:
 		return l.variable(c.client)
+	case c.forwarded == "" && (l.format.shape == byJSON || l.format.shape == byFields):
+		return l.variable(c.client) + ", or an address that a trusted proxy has forwarded, which none of the first lines has"
+	case c.forwarded == "":
+		return l.variable(c.client) + " alone, because the format has no field for an address that a trusted proxy has forwarded"
 	case l.clients.choose == nil && l.format.front:
 		return "none: no proxy is trusted that has forwarded " + l.variable(c.forwarded)
 	case l.clients.choose == nil:

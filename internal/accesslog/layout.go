@@ -46,9 +46,10 @@ type layout struct {
 
 // chosen are the variables that hold what every entry needs. Those that a log lacks are empty, and their places -1.
 type chosen struct {
-	time, clock, client, forwarded, took           string // clock is the second column of a time
-	timeAt, clockAt, clientAt, forwardedAt, tookAt int
-	userAt                                         int
+	time, clock, client, forwarded, took string // clock is the second column of a time
+	timeAt, clockAt, clientAt, tookAt    int
+	userAt                               int
+	forwardedAt                          []int // the best first
 }
 
 // binding is where a log has a field.
@@ -117,6 +118,7 @@ func (l *layout) isHeader(line []byte, wanted []field) bool {
 	case isFields(line) && !bytes.Equal(line, l.header):
 		l.columns(fieldsOf(line), line)
 		l.values = make([][]byte, len(l.names))
+		l.chooseNamed()
 		l.bind(wanted)
 	}
 	return true

@@ -69,12 +69,9 @@ func (l *layout) client() client {
 	if l.chosen.clientAt < 0 || l.values[l.chosen.clientAt] == nil {
 		return client{why: missing("ip")}
 	}
-	peer, forwarded := l.values[l.chosen.clientAt], none
+	peer, forwarded := l.values[l.chosen.clientAt], l.forwarded()
 	if l.chosen.client == clientPort {
 		peer = beforeLastColon(peer)
-	}
-	if l.chosen.forwardedAt >= 0 && string(l.values[l.chosen.forwardedAt]) != "-" {
-		forwarded = l.values[l.chosen.forwardedAt]
 	}
 	if l.clients.choose == nil && l.format.front && len(forwarded) > 0 {
 		return client{why: whyClients}
@@ -84,6 +81,16 @@ func (l *layout) client() client {
 		return client{why: whyClients}
 	}
 	return found
+}
+
+// forwarded returns the list of addresses that proxies have forwarded with the last line, empty without one.
+func (l *layout) forwarded() []byte {
+	for _, at := range l.chosen.forwardedAt {
+		if list := l.values[at]; len(list) > 0 && string(list) != "-" {
+			return list
+		}
+	}
+	return none
 }
 
 // ambiguous reports whether a line names an address where the name of a user belongs: a line in a format that is like the
