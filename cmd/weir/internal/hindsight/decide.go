@@ -29,6 +29,7 @@ type rowResult struct {
 	inAll     int64
 	elsewhere int64
 	unsure    int64
+	otherwise int64
 	lacks     map[string]int64
 	clients   map[uint32]bool
 }
@@ -111,6 +112,9 @@ func (t *Traffic) count(r *result, e *event, o *outcome, d decision) error {
 			r.rows[a.row].elsewhere++
 		} else {
 			t.countRow(r, a, e, d.Decision)
+			if !o.open && e.recorded && e.admitted != d.Allowed {
+				r.rows[a.row].otherwise++
+			}
 		}
 	}
 	if o.fate != asked && o.by >= 0 && !(o.open && r.try.rows[o.by].rule == nil) { // an undecided rule may match

@@ -12,6 +12,7 @@ package hindsight
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
@@ -38,6 +39,7 @@ type Recorded struct {
 	Rule, Key string
 	Cost      int64
 	Allowed   bool
+	Hashed    bool // the key is a hash
 }
 
 // Traffic holds requests, and what each file makes of them.
@@ -70,7 +72,8 @@ type event struct {
 	before, after uint32
 	client        uint32
 	recorded      bool
-	admitted      bool // by the daemon, if it is recorded
+	admitted      bool  // by the daemon, if it is recorded
+	more          uint8 // further lines of its call
 }
 
 // grain is the unit of bounds: rounded up, they stay bounds.
@@ -103,7 +106,8 @@ func (t *Traffic) full() (why string) {
 // Add takes in a line. It returns an error if there are more clients or keys than can be counted.
 func (t *Traffic) Add(l *Line) error {
 	if l.Recorded != nil {
-		if n := len(t.events); t.recorded > 0 && t.events[n-1].at == l.At { // another request of the same call
+		if n := len(t.events); t.recorded > 0 && t.events[n-1].at == l.At && t.events[n-1].more < math.MaxUint8 { // another request of the same call
+			t.events[n-1].more++
 			for _, try := range t.tries {
 				try.recorded(l.Recorded)
 			}
@@ -148,12 +152,12 @@ func grains(ns int64) uint32 { return uint32(min((max(ns, 0)+grain-1)/grain, 1<<
 func (e *event) from() int64 { return e.at - int64(e.before)*grain }
 func (e *event) to() int64   { return max(e.at+int64(e.after)*grain, e.at+1) }
 
-// cut drops the events outside a span, which may depend on the end of the logs, and returns their number.
+// cut drops the events outside a span, which may depend on the end of the logs, and returns the number of their lines.
 func (t *Traffic) cut(from, to int64) (dropped int64) {
 	kept := 0
 	for i, e := range t.events {
 		if e.at < from || e.at >= to {
-			dropped++
+			dropped += 1 + int64(e.more)
 			continue
 		}
 		t.events[kept] = e

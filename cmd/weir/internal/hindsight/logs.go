@@ -16,14 +16,14 @@ type Logs struct {
 	line    Line
 	source  source
 
-	rule, key, cost, allowed accesslog.Slot // of a recording
+	rule, key, cost, allowed, hashed accesslog.Slot // of a recording
 }
 
 // NewLogs returns what fills the traffic. A request of which the log does not say how long it took is taken to have been under way
 // for up to longest.
 func NewLogs(traffic *Traffic, reader *accesslog.Reader, longest time.Duration) *Logs {
 	l := &Logs{Reader: reader, traffic: traffic, longest: longest, client: reader.Want("ip"),
-		rule: reader.Want("rule"), key: reader.Want("key"), cost: reader.Want("cost"), allowed: reader.Want("allowed")}
+		rule: reader.Want("rule"), key: reader.Want("key"), cost: reader.Want("cost"), allowed: reader.Want("allowed"), hashed: reader.Want("hashed")}
 	l.source = source{slots: map[string][]accesslog.Slot{}, texts: map[string]string{}}
 	for _, try := range traffic.tries {
 		for _, name := range try.config.Mentions() {
@@ -76,11 +76,12 @@ func (l *Logs) Entry(e *accesslog.Entry) (why string, err error) {
 // microseconds between them change is counted as decided otherwise.
 func (l *Logs) recorded(e *accesslog.Entry, rule, key []byte, allowed bool) (why string, err error) {
 	text, _ := e.Value(l.cost)
+	hashed, _ := e.Value(l.hashed)
 	cost, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil || cost < 0 {
 		return "is of a recording, and has no cost", nil
 	}
-	l.line = Line{At: e.Time, From: e.Time, To: e.Time, Client: key, Recorded: &Recorded{l.source.text(rule), l.source.text(key), cost, allowed}}
+	l.line = Line{At: e.Time, From: e.Time, To: e.Time, Client: key, Recorded: &Recorded{l.source.text(rule), l.source.text(key), cost, allowed, string(hashed) == "true"}}
 	return "", l.traffic.Add(&l.line)
 }
 

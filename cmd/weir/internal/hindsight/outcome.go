@@ -91,7 +91,7 @@ func newTry(f File) *try {
 
 // recorded adds a request of a recording to the outcome of its call.
 func (t *try) recorded(l *Recorded) {
-	if t.config.Recorded(l.Rule, l.Key, l.Cost, &t.outcome) {
+	if t.config.Recorded(l.Rule, l.Key, l.Hashed, l.Cost, &t.outcome) {
 		t.named[t.config.Rule(l.Rule)] = true
 	}
 	if len(t.outcome.Requests) == 0 {

@@ -124,7 +124,7 @@ func (r *result) report(clients []string, top int) []simulate.LimitReport {
 			l = got.tally.Report(row.text, row.keys.texts, top)
 		}
 		byName := got.tally == nil && slices.Contains(r.try.config.ByName(), row.name)
-		l.RuleReport = &simulate.RuleReport{File: r.name, Rule: row.name, ByName: byName, Beside: row.beside, InAll: got.inAll, Elsewhere: got.elsewhere, Clients: len(got.clients), Unsure: got.unsure, Lacks: listed(got.lacks)}
+		l.RuleReport = &simulate.RuleReport{File: r.name, Rule: row.name, ByName: byName, Beside: row.beside, InAll: got.inAll, Elsewhere: got.elsewhere, Clients: len(got.clients), Unsure: got.unsure, Otherwise: got.otherwise, Lacks: listed(got.lacks)}
 		for _, lack := range l.Lacks {
 			l.Undecided += lack.Requests
 		}

@@ -98,15 +98,19 @@ func (r *Rule) dependsOn(values []value) int {
 	return -1
 }
 
-// Recorded adds to an outcome what a rule makes of a key and a cost that a recording of a daemon names. It returns false if no
-// rule has the name. The rule is undecided if the recording does not tell which of its limits decides.
-func (c *Config) Recorded(rule, key string, cost int64, o *Outcome) bool {
+// Recorded adds to an outcome what a rule makes of a key, or the hash of one, and a cost that a recording of a daemon names. It
+// returns false if no rule has the name. The rule is undecided if the recording does not tell which of its limits decides.
+func (c *Config) Recorded(rule, key string, hashed bool, cost int64, o *Outcome) bool {
 	r := c.names[rule]
 	if r == nil || !r.limited() {
 		return false
 	}
 	if shared := slices.ContainsFunc(c.Rules, func(other *Rule) bool { return other.Budget == rule }); shared {
 		o.Undecided = append(o.Undecided, Undecided{r, "the rule beside its budget"})
+		return true
+	}
+	if hashed && len(r.keys) > 0 {
+		o.Undecided = append(o.Undecided, Undecided{r, "the keys, of which it has hashes"})
 		return true
 	}
 	limit := r.Limit

@@ -104,6 +104,15 @@ func (l *lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// room reports whether n lines have room now. Otherwise it counts them as lost.
+func (l *lines) room(n int) bool {
+	if cap(l.queue)-len(l.queue) >= n {
+		return true
+	}
+	l.lost.Add(int64(n))
+	return false
+}
+
 // end writes the waiting lines, for up to within. It discards later lines.
 func (l *lines) end(within time.Duration) {
 	timeout := time.After(within)

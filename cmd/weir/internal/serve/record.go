@@ -15,6 +15,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,13 +64,16 @@ func (o *recordOptions) check(isSet func(flag string) bool) error {
 	return nil
 }
 
-// recorder writes what the daemon is asked. A decision never waits for it: if the disk is too slow, requests are left
-// out and counted.
+// recorder writes what the daemon is asked. A decision never waits for the disk: if it is too slow, calls are left out, and their
+// requests counted.
 type recorder struct {
 	bound  uint64 // keys whose hash is above are left out
 	seed   maphash.Seed
 	secret []byte // nil: keys are written as they are
 	lines  *lines
+
+	mu   sync.Mutex // the lines of a call stand together
+	last time.Time  // no other call has the instant of a call
 }
 
 // recorded is one line of the file.
@@ -79,6 +83,7 @@ type recorded struct {
 	Key     string    `json:"key"`
 	Cost    int64     `json:"cost"`
 	Allowed bool      `json:"allowed"`
+	Hashed  bool      `json:"hashed,omitempty"` // the key is a hash
 }
 
 const (
@@ -123,9 +128,18 @@ func (o recordOptions) start(log *slog.Logger) (*recorder, error) {
 	return r, nil
 }
 
-// take notes a call. It never blocks.
+// take notes a call. It waits for no disk.
 func (r *recorder) take(requests []weir.Request, allowed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.lines.room(len(requests)) {
+		return
+	}
 	now := time.Now()
+	if !now.After(r.last) {
+		now = r.last.Add(time.Nanosecond)
+	}
+	r.last = now
 	for _, q := range requests {
 		if maphash.String(r.seed, q.Key)&math.MaxUint32 > r.bound {
 			continue
@@ -135,7 +149,7 @@ func (r *recorder) take(requests []weir.Request, allowed bool) {
 			_, _ = io.WriteString(mac, q.Key)
 			q.Key = hex.EncodeToString(mac.Sum(nil)[:16])
 		}
-		text, _ := json.Marshal(recorded{now, q.Rule.Name(), q.Key, q.Cost, allowed}) // fails only after the year 9999
+		text, _ := json.Marshal(recorded{now, q.Rule.Name(), q.Key, q.Cost, allowed, r.secret != nil}) // fails only after the year 9999
 		_, _ = r.lines.Write(append(text, '\n'))
 	}
 }
@@ -191,17 +205,37 @@ func (f *recordFile) write(line []byte) error {
 	return err
 }
 
+// open opens the file, which only its owner may read. After a line that a crash has cut short, it begins a new one.
 func (f *recordFile) open() error {
-	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file", f.path) // a pipe would wait for its reader
+	}
+	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return errors.Join(err, file.Close())
+	f.file, f.written = file, 0
+	if err := errors.Join(file.Chmod(0o600), f.endLine()); err != nil {
+		f.close()
+		return err
 	}
-	f.file, f.written = file, info.Size()
 	return nil
+}
+
+// endLine ends the last line of the file if nothing has.
+func (f *recordFile) endLine() error {
+	info, err := f.file.Stat()
+	if err != nil || info.Size() == 0 {
+		return err
+	}
+	f.written = info.Size()
+	var last [1]byte
+	if _, err := f.file.ReadAt(last[:], f.written-1); err != nil || last[0] == '\n' {
+		return err
+	}
+	n, err := f.file.Write([]byte{'\n'})
+	f.written += int64(n)
+	return err
 }
 
 func (f *recordFile) close() {

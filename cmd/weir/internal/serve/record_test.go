@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,6 +96,69 @@ func TestARecordHoldsAShareOfTheKeysEachWhole(t *testing.T) {
 	}
 	if len(keys) < 400 || len(keys) > 600 {
 		t.Errorf("%d of 2000 keys are recorded, want about 500", len(keys))
+	}
+}
+
+// The lines of a call stand together, however many calls come at once, and no other call has their instant.
+func TestACallIsRecordedTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.jsonl")
+	var log lockedText
+	r := recorderOf(t, path, recordOptions{}, &log)
+	var calls sync.WaitGroup
+	for caller := range 8 {
+		q := make([]weir.Request, 3)
+		for i := range q {
+			q[i] = rule(t).For(fmt.Sprint(caller, "-", i), 1)
+		}
+		calls.Go(func() {
+			for range 200 {
+				r.take(q, true)
+			}
+		})
+	}
+	calls.Wait()
+	r.stop()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := slices.Collect(strings.Lines(string(text)))
+	if len(all) != 8*200*3 {
+		t.Fatalf("%d lines, want %d", len(all), 8*200*3)
+	}
+	seen := map[string]bool{}
+	for call := range slices.Chunk(all, 3) {
+		at, rest, _ := strings.Cut(call[0], ",")
+		if seen[at] {
+			t.Fatalf("two calls have the instant of %s", call[0])
+		}
+		seen[at] = true
+		_, caller, _ := strings.Cut(rest, `"key":"`)
+		caller, _, _ = strings.Cut(caller, "-")
+		for i, line := range call {
+			if !strings.HasPrefix(line, at) || !strings.Contains(line, fmt.Sprintf(`"key":"%s-%d"`, caller, i)) {
+				t.Fatalf("the lines of a call are apart: %q", call)
+			}
+		}
+	}
+}
+
+// A recording goes on after a line that a crash has cut short, in a file that only its owner may read.
+func TestARecordGoesOnAfterACutLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.jsonl")
+	if err := os.WriteFile(path, []byte(`{"time":`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var log lockedText
+	r := recorderOf(t, path, recordOptions{}, &log)
+	r.take([]weir.Request{rule(t).For("alice", 1)}, true)
+	r.stop()
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.HasPrefix(string(text), "{\"time\":\n{\"time\":\"") || linesOf(t, path) != 2 {
+		t.Errorf("%v: the file has %q, want the cut line and another", err, text)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
+		t.Errorf("%v: the file has mode %v, want 0600", err, info.Mode())
 	}
 }
 
