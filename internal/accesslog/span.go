@@ -22,14 +22,9 @@ const (
 )
 
 // ParseBound reads an instant, such as 2026-11-27T08:00:00Z or 2026-11-27 08:00 in UTC, a day, or a duration such as 90m
-// or 7d.
+// 7d or 2d12h.
 func ParseBound(text string) (Bound, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if d, err := time.ParseDuration(days + "h"); err == nil && d >= 0 && d <= math.MaxInt64/24 {
-			return Bound{back, int64(24 * d)}, nil
-		}
-	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+	if d, ok := parseBack(text); ok {
 		return Bound{back, int64(d)}, nil
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateTime, "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
@@ -42,6 +37,25 @@ func ParseBound(text string) (Bound, error) {
 		}
 	}
 	return Bound{}, errors.New("is neither an instant nor a duration")
+}
+
+// parseBack reads a duration that is not negative. It may begin with a number of days.
+func parseBack(text string) (time.Duration, bool) {
+	days, rest, found := strings.Cut(text, "d")
+	if !found {
+		d, err := time.ParseDuration(text)
+		return d, err == nil && d >= 0
+	}
+	const most = math.MaxInt64 / 24
+	d, err := time.ParseDuration(days + "h")
+	if strings.Trim(days, "0123456789.") != "" || err != nil || d > most {
+		return 0, false
+	}
+	if d *= 24; rest == "" {
+		return d, true
+	}
+	more, err := time.ParseDuration(rest)
+	return d + more, err == nil && (isDigit(rest[0]) || rest[0] == '.') && more <= math.MaxInt64-d
 }
 
 // span is the time that counts. Bounds back from the end move with the latest time so far.

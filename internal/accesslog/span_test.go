@@ -6,14 +6,15 @@ func TestBoundsAreInstantsOrDurationsBack(t *testing.T) {
 	const hour = int64(3600e9)
 	for text, want := range map[string]int64{
 		"1970-01-01T02:00:00Z": 2 * hour, "1970-01-01T03:00:00+01:00": 2 * hour, "1970-01-01 02:00:00": 2 * hour, "1970-01-01 02:00": 2 * hour,
-		"1970-01-02": 24 * hour, "1h": 99 * hour, "90m": 100*hour - 3*hour/2, "0s": 100 * hour, "2d": 52 * hour,
+		"1970-01-02": 24 * hour, "1h": 99 * hour, "90m": 100*hour - 3*hour/2, "0s": 100 * hour, "2d": 52 * hour, "1.5d": 64 * hour, "2d1h30m": 50*hour + hour/2, "1d0.5h": 76*hour - hour/2,
 	} {
 		b, err := ParseBound(text)
 		if got := b.or(-1, 100*hour); err != nil || got != want {
 			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "tomorrow", "-1h", "5", "1677-01-01", "2026-13-01", "-2d", "xd"} {
+	for _, text := range []string{"", "tomorrow", "-1h", "5", "1677-01-01", "2026-13-01", "-2d", "xd",
+		"1h2d", "1m1d", "2d3", "2d-1h", "2d+1h", "1d1d", "d", ".d", "2d ", "+2d", "106752d", "106751d24h"} {
 		if b, err := ParseBound(text); err == nil {
 			t.Errorf("%q: got %+v, want an error", text, b)
 		}

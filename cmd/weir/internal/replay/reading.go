@@ -51,7 +51,7 @@ func (o *readOptions) reader(done <-chan struct{}) (*accesslog.Reader, error) {
 			continue
 		}
 		if *b.to, err = accesslog.ParseBound(b.text); err != nil {
-			return nil, cli.Misusef("an instant is like 2026-11-27T08:00:00Z, or '2026-11-27 08:00' in UTC; a duration back from the end of the logs like 90m or 7d", "--%s: %q %s", b.flag, b.text, err)
+			return nil, cli.Misusef("an instant is like 2026-11-27T08:00:00Z, or '2026-11-27 08:00' in UTC; a duration back from the end of the logs like 90m, 7d or 2d12h, days first", "--%s: %q %s", b.flag, b.text, err)
 		}
 	}
 	reader, err := accesslog.NewReader(options)
