@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 )
@@ -184,5 +186,5 @@ func (b *bodyBudget) release(c *call) {
 		return
 	}
 	b.held.Add(-c.paid)
-	*c = call{requests: c.requests, force: c.force, outcome: c.outcome}
+	c.body, c.json, c.text, c.paid = bytes.Buffer{}, jsontext.Decoder{}, nil, 0
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -106,6 +107,30 @@ func TestLargeBodiesBeyondTheMemoryAreRefusedAtOnce(t *testing.T) {
 			t.Errorf("a large body afterwards got %d %s", w.Code, w.Body)
 		}
 	})
+}
+
+// What a body says does not depend on its size: a large one, whose memory goes back early, is answered like a small one.
+func TestALargeBodyIsAnsweredLikeASmallOne(t *testing.T) {
+	small, large := newFixture(t, usual), newFixture(t, usual)
+	token := regexp.MustCompile(`"token":"[^"]*"`)
+	for _, c := range [][2]string{
+		{"take", `{"decisions":[{"key":"a","cost":15},{"key":"a","cost":15},{"key":"b"}]}`},
+		{"take", `{"requests":[{"key":"a"},{"key":"b","cost":2}]}`},
+		{"take", `{"key":"c","cost":3}`},
+		{"peek", `{"decisions":[{"key":"a"},{"key":"b"}]}`},
+		{"record", `{"decisions":[{"key":"a"},{"key":"b","cost":2}]}`},
+		{"return", `{"decisions":[{"key":"a"},{"key":"b"}]}`},
+		{"wait", `{"key":"d","patience":0}`},
+		{"reserve", `{"key":"e"}`},
+		{"reset", `{"key":"a"}`},
+		{"take", `{"attributes":{"client":"192.0.2.1"}}`},
+	} {
+		want := post(small, "/v1/"+c[0], c[1])
+		got := post(large, "/v1/"+c[0], c[1]+strings.Repeat(" ", 5*smallBody))
+		if want, got := token.ReplaceAllString(want.Body.String(), ""), token.ReplaceAllString(got.Body.String(), ""); got != want {
+			t.Errorf("%s %s: a large body gets %s, a small one %s", c[0], c[1], got, want)
+		}
+	}
 }
 
 func TestBodyOfAClientThatLeftIsNotDecided(t *testing.T) {
