@@ -91,6 +91,17 @@ func (b Bound) or(none, end int64) int64 {
 	return end - b.at
 }
 
+// NotBefore reports whether no time is between b and until, whatever the end of the logs is.
+func (b Bound) NotBefore(until Bound) bool {
+	switch {
+	case b.kind != until.kind:
+		return false
+	case b.kind == back:
+		return b.at <= until.at
+	}
+	return b.kind == instantly && b.at >= until.at
+}
+
 // Span returns the time that counts, after all logs are read: from the first instant until before the second. With bounds
 // back from the end, entries have been passed on that are outside.
 func (r *Reader) Span() (from, to int64) { return r.span.within() }

@@ -24,6 +24,20 @@ func TestBoundsAreInstantsOrDurationsBack(t *testing.T) {
 	}
 }
 
+func TestNoTimeIsBetweenABoundAndOneNotAfterIt(t *testing.T) {
+	for _, c := range []struct {
+		since, until string
+		want         bool
+	}{{"1h", "5h", true}, {"1h", "1h", true}, {"5h", "1h", false}, {"2026-01-02", "2026-01-01", true}, {"2026-01-01", "2026-01-01", true},
+		{"2026-01-01", "2026-01-02", false}, {"1h", "2026-01-01", false}, {"2026-01-01", "1h", false}, {"1h", "", false}, {"", "1h", false}, {"", "", false}} {
+		since, _ := ParseBound(c.since)
+		until, _ := ParseBound(c.until)
+		if got := since.NotBefore(until); got != c.want {
+			t.Errorf("from %q until %q: got %t, want %t", c.since, c.until, got, c.want)
+		}
+	}
+}
+
 func TestASpanKeepsWhatMayBeInsideInAnyOrder(t *testing.T) {
 	since, _ := ParseBound("10ns")
 	until, _ := ParseBound("5ns")

@@ -23,6 +23,7 @@ type readOptions struct {
 	trust        []string
 	since, until string
 	where        []string
+	lacking      []string // attributes of --where that no line has had, of those that it was asked for
 }
 
 func (o *readOptions) addFlags(cmd *cobra.Command) {
@@ -53,6 +54,9 @@ func (o *readOptions) reader(done <-chan struct{}) (*accesslog.Reader, error) {
 		if *b.to, err = accesslog.ParseBound(b.text); err != nil {
 			return nil, cli.Misusef("an instant is like 2026-11-27T08:00:00Z, or '2026-11-27 08:00' in UTC; a duration back from the end of the logs like 90m, 7d or 2d12h, days first", "--%s: %q %s", b.flag, b.text, err)
 		}
+	}
+	if options.Since.NotBefore(options.Until) {
+		return nil, cli.Misusef("a duration counts back from the end of the logs: --since 5h --until 1h is four hours", "--since: %q is not before --until %q", o.since, o.until)
 	}
 	reader, err := accesslog.NewReader(options)
 	if err != nil {

@@ -2,8 +2,6 @@ package replay
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -132,7 +130,8 @@ func (o *options) run(ctx context.Context, files []string, in io.Reader, out, er
 	if err != nil {
 		return err
 	}
-	return printUnparsed(errs, traffic.Samples(), report)
+	printUnparsed(errs, traffic.Samples(), report)
+	return o.reading.checkCounted(report)
 }
 
 // read reads the files until their end, or until a signal: then what was read counts.
@@ -170,31 +169,4 @@ func (o *options) print(out io.Writer, key simulate.Key, files []string, report 
 	return o.Write(out, report, drawn, func(s screen.Screen, drawn string) string {
 		return reportTable(key, report, s) + cli.Below(drawn)
 	})
-}
-
-// printUnparsed shows the first rejected lines. It returns an error if no line counts, since then the log or the key
-// is probably not the intended one.
-func printUnparsed(errs io.Writer, samples []simulate.Unparsed, report simulate.Report) error {
-	for _, u := range samples {
-		text := ""
-		if u.Text != "" {
-			text = ": " + cli.Printable(u.Text)
-		}
-		fmt.Fprintf(errs, "weir: %s:%d: the line %s%s\n", cli.Printable(u.Log), u.Line, u.Reason, text)
-	}
-	switch more := report.Unparsed - int64(len(samples)); {
-	case more == 1:
-		fmt.Fprintln(errs, "weir: 1 more line is unparsed")
-	case more > 1:
-		fmt.Fprintf(errs, "weir: %s more lines are unparsed\n", cli.Thousands(more))
-	}
-	switch {
-	case report.Lines == 0:
-		return cli.Fail(errors.New("replay: the input is empty"), "name a log, or pipe one in: weir replay --limit 60/m access.log")
-	case report.Unparsed == report.Lines:
-		return cli.Fail(fmt.Errorf("replay: none of %s could be read", cli.Plural(report.Lines, "line")),
-			"a line needs a time and the fields of --key; --log-format names the format, or spells it: --log-format '$remote_addr [$time_local] \"$request\"'",
-			"where a line names several addresses, --trust names the proxies")
-	}
-	return nil
 }

@@ -59,7 +59,8 @@ func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out
 	if err := o.printRules(out, run.Logs, report); err != nil {
 		return err
 	}
-	return printUnparsed(errs, reader.Samples(), report)
+	printUnparsed(errs, reader.Samples(), report)
+	return o.reading.checkCounted(report)
 }
 
 func (o *options) printRules(out io.Writer, logs []string, report simulate.Report) error {

@@ -2,6 +2,8 @@ package replay
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
@@ -9,10 +11,11 @@ import (
 	"github.com/weirflow/weir/internal/accesslog"
 )
 
-// attributes are those of rules that a log has under another name.
-var attributes = map[string]string{"request_uri": "uri", "uri": "path"}
+// fieldsOf are the fields of a log for those attributes of rules that it has under other names, the best first.
+var fieldsOf = map[string][]string{"request_uri": {"uri"}, "uri": {"path"}, "port": {"server_port", "port"}}
 
-// keep makes the reader count the requests that fit the patterns of --where, as a rule would match them.
+// keep makes the reader count the requests that fit the patterns of --where, as a rule would match them. It notes the attributes that
+// no request has.
 func (o *readOptions) keep(reader *accesslog.Reader) error {
 	if len(o.where) == 0 {
 		return nil
@@ -21,16 +24,23 @@ func (o *readOptions) keep(reader *accesslog.Reader) error {
 	if err != nil {
 		return err
 	}
-	entry := logged{slots: map[string]accesslog.Slot{}}
+	entry := logged{slots: map[string][]accesslog.Slot{}}
 	for name := range names {
-		field := name
-		if other, ok := attributes[name]; ok {
-			field = other
+		fields := fieldsOf[name]
+		if fields == nil {
+			fields = []string{name}
 		}
-		entry.slots[name] = reader.Want(field)
+		for _, field := range fields {
+			entry.slots[name] = append(entry.slots[name], reader.Want(field))
+		}
 	}
+	asked := false
 	reader.Keep(func(e *accesslog.Entry) bool {
 		entry.Entry = e
+		if !asked {
+			asked, o.lacking = true, slices.Sorted(maps.Keys(names))
+		}
+		o.lacking = slices.DeleteFunc(o.lacking, entry.has)
 		return len(config.Matches(entry)) > 0
 	})
 	return nil
@@ -70,15 +80,23 @@ func (o *readOptions) filter() (config *rules.Config, match map[string][]string,
 // logged is the request of an entry, as rules read it.
 type logged struct {
 	*accesslog.Entry
-	slots map[string]accesslog.Slot
+	slots map[string][]accesslog.Slot
 }
 
 // Attribute returns the value of an attribute.
 func (l logged) Attribute(name string) (value string, ok bool) {
-	slot, wanted := l.slots[name]
-	if !wanted {
-		return "", false
+	for _, slot := range l.slots[name] {
+		if text, ok := l.Value(slot); text != nil {
+			return string(text), ok
+		}
 	}
-	text, ok := l.Value(slot)
-	return string(text), ok
+	return "", false
+}
+
+// has reports whether the line has an attribute, if only to say that the request had none.
+func (l logged) has(name string) bool {
+	return slices.ContainsFunc(l.slots[name], func(slot accesslog.Slot) bool {
+		text, _ := l.Value(slot)
+		return text != nil
+	})
 }
