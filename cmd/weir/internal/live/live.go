@@ -144,5 +144,5 @@ func (l *Live) seen(o *layer.Observation) {
 		return
 	}
 	l.room.seen(o)
-	l.sample.seen(o)
+	l.sample.seen(o, l.o.Rules)
 }

@@ -337,7 +337,7 @@ func TestASampleIsBoundedAndKeepsWholeKeys(t *testing.T) {
 			now = now.Add(time.Duration(r.IntN(200)) * time.Millisecond)
 			key := fmt.Sprint("k", int(r.ExpFloat64()*30))
 			all = append(all, mark{key, now})
-			s.seen(&layer.Observation{Began: now, Requests: []weir.Request{rule.For(key, 1)}})
+			s.seen(&layer.Observation{Began: now, Requests: []weir.Request{rule.For(key, 1)}}, func(string) *weir.Rule { return rule })
 			if r.IntN(50) == 0 {
 				s.expire(now)
 			}
@@ -383,6 +383,21 @@ func TestWhatIfComparesALimitWithTheOneInForce(t *testing.T) {
 			t.Errorf("got %+v, %v", w, err)
 		}
 		if got := d.Refusals("login"); len(got) != 14 || got[0].Key != "bob" || got[0].At < got[13].At {
+			t.Errorf("refused are %+v", got)
+		}
+		gold, err := weir.ParseRule("login=100/h") // a plan
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 12 {
+			if _, err := d.engine.Take(t.Context(), gold.For("carol", 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w, err := d.WhatIf("login", "2/h"); err != nil || w.Before != (Tally{22, 14}) || w.After != (Tally{16, 20}) {
+			t.Errorf("with a limit of its own: got %+v, %v", w, err)
+		}
+		if got := d.Refusals("login"); len(got) != 14 {
 			t.Errorf("refused are %+v", got)
 		}
 		for limit, want := range map[string]string{"5/x": "limit", "concurrency 5 lease 1m": "slots"} {

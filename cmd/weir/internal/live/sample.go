@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -36,7 +37,8 @@ type request struct {
 	hash    uint64 // of the key
 	key     string
 	cost    int64
-	allowed bool
+	own     *weir.Rule // whose limit decided, if it was not that of the rule: of a plan, of the key, or of a rule that shares the budget
+	refused bool       // by this rule
 }
 
 func (s *sample) init(most int) { s.seed, s.most = maphash.MakeSeed(), most }
@@ -54,8 +56,8 @@ func (s *sample) clear() {
 	s.kept, s.rules = 0, nil
 }
 
-// seen adds the requests of a decision.
-func (s *sample) seen(o *layer.Observation) {
+// seen adds the requests of a decision. inForce returns the rule of a name.
+func (s *sample) seen(o *layer.Observation, inForce func(name string) *weir.Rule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rules == nil || s.most == 0 {
@@ -79,7 +81,12 @@ func (s *sample) seen(o *layer.Observation) {
 			s.thin(o.Began)
 		}
 		if hash&(1<<of.level-1) == 0 {
-			of.requests = append(of.requests, request{o.Began, hash, kept(q.Key), q.Cost, o.Decision.Allowed})
+			seen := request{at: o.Began, hash: hash, key: kept(q.Key), cost: q.Cost}
+			if q.Rule != inForce(name) {
+				seen.own = q.Rule
+			}
+			seen.refused = !o.Decision.Allowed && o.Decision.Rule == name && o.Decision.Key == q.Key
+			of.requests = append(of.requests, seen)
 			s.kept++
 		}
 	}

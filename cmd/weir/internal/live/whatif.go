@@ -39,8 +39,9 @@ type KeyDiff struct {
 
 const mostDiffs = 20
 
-// WhatIf tries a limit on the requests of the last minutes. Under both limits all keys begin unused, so that the two compare;
-// what overrides did, and other rules of the same request, is left out. An error says what the caller can mend.
+// WhatIf tries a limit on the requests of the last minutes. Under both limits all keys begin unused, so that the two compare. A
+// request that a plan, its key or a rule of the same budget gives another limit keeps that. What overrides did, and other rules of the
+// same request, is left out. An error says what the caller can mend.
 func (l *Live) WhatIf(name, limit string) (*WhatIf, error) {
 	now := time.Now()
 	rule := l.o.Rules(name)
@@ -85,14 +86,14 @@ func (l *Live) WhatIf(name, limit string) (*WhatIf, error) {
 	return w, err
 }
 
-// try decides requests by a rule, each at its time.
+// try decides requests by a rule, or by the limits that are their own, each at its time.
 func try(rule *weir.Rule, requests []request, refused func(*request)) (t Tally, err error) {
 	var now int64
 	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now }})
 	for i := range requests {
 		q := &requests[i]
 		now = max(now, q.at.UnixNano()) // calls that ran at once may have been seen in another order
-		d, err := engine.Take(context.Background(), rule.For(string(binary.BigEndian.AppendUint64(nil, q.hash)), q.cost))
+		d, err := engine.Take(context.Background(), cmp.Or(q.own, rule).For(string(binary.BigEndian.AppendUint64(nil, q.hash)), q.cost))
 		switch {
 		case err != nil:
 			return t, fmt.Errorf("limit: %w", err)
@@ -116,12 +117,12 @@ type Refusal struct {
 
 const mostRefusals = 20
 
-// Refusals returns the last refused requests in the sample of a rule, the newest first.
+// Refusals returns the last requests in the sample that the rule refused, the newest first.
 func (l *Live) Refusals(rule string) []Refusal {
 	requests, _, _ := l.sample.of(rule, time.Now())
 	all := []Refusal{}
 	for _, q := range slices.Backward(requests) {
-		if !q.allowed && len(all) < mostRefusals {
+		if q.refused && len(all) < mostRefusals {
 			all = append(all, Refusal{timeOf(q.at), rule, q.key, q.cost})
 		}
 	}
