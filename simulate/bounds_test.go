@@ -18,7 +18,7 @@ func TestATrafficSaysWhereItsMemoryCuts(t *testing.T) {
 	log := strings.ReplaceAll(`aabcab`, "", "\n")
 	var lines strings.Builder
 	for _, key := range strings.Fields(log) {
-		lines.WriteString(`{"time":1,"key":"` + key + `"}` + "\n")
+		lines.WriteString(`{"ts":1,"key":"` + key + `"}` + "\n")
 	}
 	if err := traffic.ReadLog("log", strings.NewReader(lines.String())); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func cutLog(t *testing.T, log, since, until string) *Traffic {
 }
 
 func TestATrafficDropsWhatIsOutsideOnceTheEndIsKnown(t *testing.T) {
-	log := `{"time":100,"key":"a"}` + "\n" + `{"time":95,"key":"b"}` + "\n" + `{"time":105,"key":"b"}` + "\n" + `{"time":110,"key":"c"}`
+	log := `{"ts":100,"key":"a"}` + "\n" + `{"ts":95,"key":"b"}` + "\n" + `{"ts":105,"key":"b"}` + "\n" + `{"ts":110,"key":"c"}`
 	traffic := cutLog(t, log, "10s", "")
 	report, err := traffic.Replay([]Candidate{mustCandidate(t, "9/s")}, Options{})
 	if err != nil {
@@ -79,7 +79,7 @@ func TestSuggestionsForAPartOfALogAreThoseForALogOfThatPart(t *testing.T) {
 			if n == 0 {
 				second = last
 			}
-			line := fmt.Sprintf(`{"time":%d,"key":"%c"}`+"\n", second, 'a'+random.IntN(3))
+			line := fmt.Sprintf(`{"ts":%d,"key":"%c"}`+"\n", second, 'a'+random.IntN(3))
 			whole.WriteString(line)
 			if second >= last-since && second < last-until {
 				part.WriteString(line)

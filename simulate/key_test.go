@@ -9,7 +9,7 @@ func TestDifferentFieldsNeverMakeOneKey(t *testing.T) {
 	values := []string{``, ` `, `x`, `x y`, `y`, `\"`, `\"\"`, `\\`, `x \"y\"`, `\"x`, `é`, `\n`, `\u007f`}
 	for _, a := range values {
 		for _, b := range values {
-			line := `{"time":1,"a":"` + a + `","b":"` + b + `"}`
+			line := `{"ts":1,"a":"` + a + `","b":"` + b + `"}`
 			traffic := filledBy(t, mustKey(t, "a,b"), line)
 			if len(traffic.keys) != 1 {
 				t.Fatalf("line %s: got keys %q, reasons %v, want one key", line, traffic.keys, traffic.Reasons())

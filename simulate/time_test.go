@@ -49,7 +49,7 @@ func TestASearchKeepsSecondsApart(t *testing.T) {
 	}
 	for _, log := range []string{
 		`{"time":"1678-01-01T00:00:00Z","key":"a"}` + "\n" + `{"time":"2261-12-31T23:59:59Z","key":"a"}`,
-		`{"time":-0.9,"key":"a"}` + "\n" + `{"time":0.9,"key":"a"}`,
+		`{"ts":-0.9,"key":"a"}` + "\n" + `{"ts":0.9,"key":"a"}`,
 	} {
 		traffic := filled(t, log)
 		found, err := traffic.Suggest(target, nil)

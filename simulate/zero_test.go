@@ -20,7 +20,7 @@ func TestWhatNobodyFilledInIsAnErrorAndNoPanic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := filled(t, `{"time":1,"key":"a"}`+"\n")
+	events := filled(t, `{"ts":1,"key":"a"}`+"\n")
 	bucket := mustCandidate(t, "1/s")
 	minute := Scenario{Length: time.Minute}
 	constant, err := ParsePattern("constant 1/s")

@@ -37,7 +37,7 @@ func hostileLog(random *rand.Rand) string {
 	keys := []string{"a", "", `\u001b[31m\u0007\r\n`, strings.Repeat("k", 1+random.IntN(5000)), "größer 鍵", `\ud800`}
 	addresses := []string{"10.0.0.1", "[2001:db8::1%eth0]:1", "::ffff:10.0.0.1", "10.0.0.1, 10.0.0.2", "", "10.0.0.1:", "unix:", `\u0000`, strings.Repeat("1", 5000)}
 	for range []int{0, 1, 2, 3, 30}[random.IntN(5)] {
-		fmt.Fprintf(&b, `{"time":%s,"ip":"%s","who":"%s","cost":%s}`, pick(times), pick(addresses), pick(keys), pick([]string{"0", "1", "1000000000", "1000000001", "-1", "1.5", "7"}))
+		fmt.Fprintf(&b, `{"ts":%s,"ip":"%s","who":"%s","cost":%s}`, pick(times), pick(addresses), pick(keys), pick([]string{"0", "1", "1000000000", "1000000001", "-1", "1.5", "7"}))
 		b.WriteString(pick([]string{"\n", "\r\n", "\n\n", "\n{\n"}))
 	}
 	return b.String()

@@ -27,14 +27,14 @@ func (l *layout) counts(lines [][]byte) (present, readable []int) {
 		}
 		for _, name := range l.format.timeList() {
 			if i := l.at(name); i >= 0 && l.values[i] != nil {
-				if _, why := parseTime(l.values[i]); why == "" {
+				if _, why := parseTimeOf(name, l.values[i]); why == "" {
 					readable[i]++
 				}
 			}
 		}
 	}
 	for i, n := range present {
-		readable[i] += n // of several that are read as often, or never, the one that is there
+		readable[i] = sampleLines*readable[i] + n // of several that are read as often, or never, the one that is there
 	}
 	return present, readable
 }

@@ -55,9 +55,9 @@ func TestAnyNameOfTheClientIsKeyedAsAnAddress(t *testing.T) {
 		if name == "client" {
 			continue // which is the whole address
 		}
-		line := `{"time":1,"` + name + `":"[2001:db8::1]:80"}`
+		line := `{"ts":1,"` + name + `":"[2001:db8::1]:80"}`
 		if inner, nested := strings.CutPrefix(name, "request."); nested {
-			line = `{"time":1,"request":{"` + inner + `":"[2001:db8::1]:80"}}`
+			line = `{"ts":1,"request":{"` + inner + `":"[2001:db8::1]:80"}}`
 		}
 		if _, key, why := one(t, line, name); key != "2001:db8::/64" || why != "" {
 			t.Errorf("--key %s of %s: got %q, reason %q, want 2001:db8::/64", name, line, key, why)

@@ -36,7 +36,8 @@ type source struct {
 var (
 	timeNames = []string{"time_local", "timestamp", "@timestamp", "time_iso8601", "msec", "StartUTC", "start_time", "date_time",
 		"request_creation_time", "datetime", "ts", "date", "time"}
-	clientNames = []string{"ip", "remote_addr", "remote_ip", "client_ip", "clientip", "request.client_ip", "request.remote_ip", "ClientHost",
+	durationNames = []string{"msec", "date", "time"} // of timeNames: they may also hold a duration
+	clientNames   = []string{"ip", "remote_addr", "remote_ip", "client_ip", "clientip", "request.client_ip", "request.remote_ip", "ClientHost",
 		"c-ip", "client", "downstream_remote_address", "realip_remote_addr"}
 	forwardedNames = []string{"http_x_forwarded_for", "x_forwarded_for", "request.headers.X-Forwarded-For.0", "request_X-Forwarded-For",
 		"x-forwarded-for", "cs(X-Forwarded-For)", "X-Forwarded-For"}

@@ -154,7 +154,7 @@ func (p *pattern) seek(text []byte, i int) int {
 		after := text[from+len(v.end):]
 		after = after[:min(len(after), maxTimeText+len(next.end))]
 		if size := next.endIn(after); size >= 0 {
-			if _, why := parseTime(after[:size]); why == "" || why == whyRange {
+			if _, why := parseTime(after[:size]); why != whyBadTime {
 				return from
 			}
 		}

@@ -50,7 +50,7 @@ func (l *layout) stamp() (stamp, string) {
 		l.moment = append(append(append(l.moment[:0], text...), ' '), l.values[l.chosen.clockAt]...)
 		text = l.moment
 	}
-	return parseTime(text)
+	return parseTimeOf(l.chosen.time, text)
 }
 
 // plainPeer returns the address of the client if that is an IPv4 address without a port, which is its own key.

@@ -100,17 +100,17 @@ func TestLinesThatDoNotCountSayWhy(t *testing.T) {
 		{"ip", `{"time":null,"ip":"a"}`, "has no time"},
 		{"ip", `{"time":"noon","ip":"a"}`, "has a time that cannot be read"},
 		{"ip", `{"time":-99999999999,"ip":"a"}`, "has a time outside the years 1678 to 2261"},
-		{"ip", `{"time":1}`, "has no ip, or one cut short"},
-		{"ip", `{"time":1,"ip":null}`, "has no ip, or one cut short"},
-		{"ip", `{"time":1,"ip":["a"]}`, "has no ip, or one cut short"},
-		{"path", `{"time":1,"request":"-"}`, "has no path, or one cut short"},
-		{"ip", `{"time":1,"ip":"a`, "is not valid JSON"},
-		{"n", `{"time":1,"n":12`, "is not valid JSON"},
-		{"n", `{"time":1,"n":012}`, "is not valid JSON"},
-		{"n", `{"time":1,"n":yes}`, "is not valid JSON"},
-		{"ip", `{"time" 1,"ip":"a"}`, "is not valid JSON"},
-		{"ip", `{"time":1 "ip":"a"}`, "is not valid JSON"},
-		{"ip", `{"time":1,"x":"\q","ip":"a"}`, "is not valid JSON"},
+		{"ip", `{"ts":1}`, "has no ip, or one cut short"},
+		{"ip", `{"ts":1,"ip":null}`, "has no ip, or one cut short"},
+		{"ip", `{"ts":1,"ip":["a"]}`, "has no ip, or one cut short"},
+		{"path", `{"ts":1,"request":"-"}`, "has no path, or one cut short"},
+		{"ip", `{"ts":1,"ip":"a`, "is not valid JSON"},
+		{"n", `{"ts":1,"n":12`, "is not valid JSON"},
+		{"n", `{"ts":1,"n":012}`, "is not valid JSON"},
+		{"n", `{"ts":1,"n":yes}`, "is not valid JSON"},
+		{"ip", `{"ts" 1,"ip":"a"}`, "is not valid JSON"},
+		{"ip", `{"ts":1 "ip":"a"}`, "is not valid JSON"},
+		{"ip", `{"ts":1,"x":"\q","ip":"a"}`, "is not valid JSON"},
 		{"ip", strings.Repeat(`{"a":`, 65) + `1` + strings.Repeat(`}`, 65), "is not valid JSON"},
 		{"ip", `{"a":` + strings.Repeat(`[`, 100_000), "is not valid JSON"},
 	} {
@@ -121,7 +121,7 @@ func TestLinesThatDoNotCountSayWhy(t *testing.T) {
 }
 
 func TestALineDoesNotInheritFromTheOneBefore(t *testing.T) {
-	for _, pair := range [][2]string{{full, full[:len(full)-5]}, {flat, `{"time":1,"remote_addr":"10.0.0.1"}`}} {
+	for _, pair := range [][2]string{{full, full[:len(full)-5]}, {flat, `{"time":1697062451,"remote_addr":"10.0.0.1"}`}} {
 		got, _ := read(t, Options{}, pair[0]+"\n"+pair[1], "agent")
 		if len(got) != 2 || got[0][0] == '(' || got[1] != "(has no agent, or one cut short)" {
 			t.Errorf("lines %s and %s: got %q, want one agent", pair[0], pair[1], got)

@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"bytes"
+	"slices"
 	"time"
 )
 
@@ -20,12 +21,26 @@ type stamp struct {
 	zoneless bool // read as UTC
 }
 
+// earliest is the first Unix time, in 1973, that a field which may hold a duration can have for its time.
+const earliest = int64(1e8 * time.Second)
+
+// parseTimeOf reads the time of a variable. A small number is no time where it may be a duration.
+func parseTimeOf(name string, text []byte) (s stamp, why string) {
+	s, why = parseTime(text)
+	if why == "" && s.at < earliest && s.at > -earliest && isNumber(text) && slices.Contains(durationNames, name) {
+		return s, whyEarly
+	}
+	return s, why
+}
+
 // parseTime reads a time of the common log format, of RFC 3339 with or without a zone, or a Unix time. A Unix time is in
 // seconds, or in milli-, micro- or nanoseconds if it would be far out of range otherwise.
 func parseTime(text []byte) (s stamp, why string) {
 	switch {
 	case len(text) < 1 || len(text) > maxTimeText:
 		return s, whyBadTime
+	case isCompactDate(text):
+		return s, whyCompact
 	case isNumber(text):
 		return parseUnix(text)
 	}
@@ -164,6 +179,17 @@ func isNumber(text []byte) bool {
 		}
 	}
 	return true
+}
+
+// isCompactDate reports whether a text is a date such as 20231011, with or without a clock behind it. As a number it would be
+// a time in the 1970s, or after 2261.
+func isCompactDate(text []byte) bool {
+	const layout = "20060102150405"
+	if n := len(text); n != len("20060102") && n != len("200601021504") && n != len(layout) {
+		return false
+	}
+	t, err := time.Parse(layout[:len(text)], string(text))
+	return err == nil && t.Year() >= 1900 && t.Year() < 2100
 }
 
 // parseUnix reads a decimal number of seconds, or of a smaller unit. It is exact and drops digits below a nanosecond.

@@ -34,6 +34,7 @@ func TestTimesOfLogsAreRead(t *testing.T) {
 		{"1431864000000000001", noon.Add(1)},
 		{"0", time.Unix(0, 0)},
 		{"-1.5", time.Unix(-2, 5e8)},
+		{"20231311", time.Unix(20231311, 0)}, // no date
 		{"1678-01-01T00:00:00Z", time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC)},
 		{"31/Dec/2261:23:59:59 +0000", time.Date(2261, 12, 31, 23, 59, 59, 0, time.UTC)},
 	} {
@@ -46,6 +47,11 @@ func TestTimesOfLogsAreRead(t *testing.T) {
 
 func TestTimesThatCannotBeReadSayWhy(t *testing.T) {
 	for text, want := range map[string]string{
+		"20231011":                   whyCompact,
+		"19000101":                   whyCompact,
+		"20991231":                   whyCompact,
+		"202310112214":               whyCompact,
+		"20231011221411":             whyCompact,
 		"":                           whyBadTime,
 		"yesterday":                  whyBadTime,
 		"17/Mai/2015:12:00:00 +0000": whyBadTime,
@@ -82,6 +88,25 @@ func TestDatesOfTheCommonFormatAreReadInAnyZone(t *testing.T) {
 		text := want.Format("02/Jan/2006:15:04:05 -0700")
 		if got, why := parseTime([]byte(text)); why != "" || got.at != want.UnixNano() {
 			t.Fatalf("time %q: got %d %q, want %d", text, got.at, why, want.UnixNano())
+		}
+	}
+}
+
+func TestADurationOrADateAloneIsNotTakenForTheTime(t *testing.T) {
+	night := time.Date(2023, 10, 11, 22, 14, 11, 0, time.UTC).UnixNano()
+	for _, c := range []struct{ line, why string }{
+		{`{"date":"20231011","time":"2023-10-11T22:14:11Z","k":"a"}`, ""},
+		{`{"msec":12,"time":"2023-10-11T22:14:11Z","k":"a"}`, ""},
+		{`{"date":5,"time":1697062451,"k":"a"}`, ""},
+		{`{"time":0.005,"timestamp":"2023-10-11T22:14:11Z","k":"a"}`, ""},
+		{`{"date":"20231011","time":"22:14:11","k":"a"}`, whyCompact},
+		{`{"timestamp":"20231011221411","k":"a"}`, whyCompact},
+		{`{"duration":5,"time":5,"start":"2023-10-11T22:14:11Z","k":"a"}`, whyEarly},
+		{`{"time":-1,"k":"a"}`, whyEarly},
+	} {
+		at, key, why := one(t, c.line, "k")
+		if why != c.why || why == "" && (key != "a" || at != night) {
+			t.Errorf("%s: got %q at %d, reason %q, want reason %q", c.line, key, at, why, c.why)
 		}
 	}
 }

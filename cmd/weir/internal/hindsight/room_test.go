@@ -25,7 +25,7 @@ func TestAReplayOfRulesSaysWhereItsMemoryCuts(t *testing.T) {
 		traffic.mostEvents, traffic.mostOutcomes = test.events, test.outcomes
 		var log strings.Builder
 		for i := range 9 {
-			log.WriteString(`{"time":1,"ip":"10.0.0.` + string(rune('1'+i)) + `","path":"/a"}` + "\n")
+			log.WriteString(`{"ts":1,"ip":"10.0.0.` + string(rune('1'+i)) + `","path":"/a"}` + "\n")
 		}
 		if err := reader.Read("log", strings.NewReader(log.String()), NewLogs(traffic, reader, 0).Entry); err != nil {
 			t.Fatal(err)
