@@ -2,15 +2,17 @@ package accesslog
 
 import "bytes"
 
-// columns reads lines of values between separators. A value in quotes may hold separators, and its quotes are doubled.
+// columns reads lines of values between separators. Where quotes are read, a value in quotes may hold separators, and its quotes
+// are doubled.
 type columns struct {
 	names     []string
 	separator byte
+	quotes    bool
 }
 
 // newColumns reads the line that names the columns, in the separator that makes the most of them.
 func newColumns(header []byte) *columns {
-	c := &columns{separator: ','}
+	c := &columns{separator: ',', quotes: true}
 	for _, separator := range []byte(";\t") {
 		if bytes.Count(header, []byte{separator}) > bytes.Count(header, []byte{c.separator}) {
 			c.separator = separator
@@ -24,7 +26,7 @@ func newColumns(header []byte) *columns {
 	return c
 }
 
-// split reads the values of a line. The last value counts if the line has as many as columns.
+// split reads the values of a line, which is whole if it has a value for each column and no more.
 func (c *columns) split(line []byte, values [][]byte) fit {
 	clear(values)
 	for i := range values {
@@ -42,7 +44,7 @@ func (c *columns) split(line []byte, values [][]byte) fit {
 
 // value returns the first value, the text behind its separator, and whether there is one.
 func (c *columns) value(line []byte) (value, rest []byte, more bool) {
-	if len(line) == 0 || line[0] != '"' {
+	if !c.quotes || len(line) == 0 || line[0] != '"' {
 		value, rest, more = bytes.Cut(line, []byte{c.separator})
 		if value == nil {
 			value = none

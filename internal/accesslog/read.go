@@ -14,9 +14,8 @@ func (l *layout) entry(line []byte, long bool) (e *Entry, why string) {
 	if line, why = l.unwrap(line); why != "" {
 		return nil, why
 	}
-	fits := l.split.split(line, l.values)
+	fits, at, why := l.read(line)
 	l.broken = !fits.whole && l.format.shape == byJSON
-	at, why := l.stamp()
 	switch {
 	case why == "":
 	case l.broken:
@@ -26,6 +25,17 @@ func (l *layout) entry(line []byte, long bool) (e *Entry, why string) {
 	}
 	l.last = Entry{Time: at.at, Step: l.step, Stamp: l.format.stamp, layout: l}
 	return &l.last, ""
+}
+
+// read reads the values of a line, and the time among them. A line of columns with a value too many or too few has values in
+// other columns than theirs, and a client may have chosen which.
+func (l *layout) read(line []byte) (fits fit, at stamp, why string) {
+	fits = l.split.split(line, l.values)
+	if !fits.whole && (l.format.shape == byColumns || l.format.shape == byFields) {
+		return fits, at, whyColumns
+	}
+	at, why = l.stamp()
+	return fits, at, why
 }
 
 // unwrap returns what a server wrote of a line that a collector has wrapped.

@@ -35,7 +35,7 @@ func settle(lines [][]byte, told []format, r *Reader) *layout {
 			if l == nil {
 				continue
 			}
-			s := l.score(inner)
+			s := l.score(inner, r.wanted)
 			if best == nil || s.above(most) {
 				best, most, inside = l, s, len(inner)
 				l.wrapIn(&wrappers[i], unwrapper)
@@ -108,17 +108,17 @@ func (l *layout) wrapIn(w *format, unwrapper splitter) {
 }
 
 // score reads the first lines of a log.
-func (l *layout) score(lines [][]byte) (s score) {
+func (l *layout) score(lines [][]byte, wanted []field) (s score) {
+	first := l.header
 	l.step = time.Hour
 	for _, line := range lines {
 		line = bytes.TrimLeft(line, " \t")
-		if bytes.Equal(line, l.header) || l.format.shape == byFields && bytes.HasPrefix(line, []byte("#")) {
+		if len(line) == 0 || l.isHeader(line, wanted) {
 			continue
 		}
 		s.lines++
-		fits := l.split.split(line, l.values)
-		at, why := l.stamp()
-		if len(line) == 0 || why != "" {
+		fits, at, why := l.read(line)
+		if why != "" {
 			continue
 		}
 		s.times++
@@ -134,6 +134,9 @@ func (l *layout) score(lines [][]byte) (s score) {
 		if c := l.client(); c.why == "" || c.why == whyClients {
 			s.clients++
 		}
+	}
+	if l.format.shape == byFields {
+		l.isHeader(first, wanted) // also for lines before it
 	}
 	return s
 }

@@ -78,6 +78,7 @@ const (
 	whyClients   = "names several addresses, and any may be that of the client"
 	whyNoTime    = "has no time"
 	whyBadTime   = "has a time that cannot be read"
+	whyColumns   = "has more or fewer values than the log has columns"
 	whyCompact   = "has a time such as 20231011, which is neither a Unix time nor a date with dashes"
 	whyEarly     = "has a small number for its time, which may be a duration: only a field such as ts may hold a Unix time before 1973"
 	whyRange     = "has a time outside the years 1678 to 2261"
