@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
@@ -36,10 +37,16 @@ type Options struct {
 
 type handler struct{ Options }
 
-// change is the body of a request, and of what changes.
-type change struct {
-	override.Entry
-	Units int64 `json:"units,omitempty"` // of a grant
+// oneKey is the key that a change is about, as the body of a request has it.
+type oneKey struct {
+	Rule string `json:"rule"`
+	Key  string `json:"key"`
+}
+
+// target is one key, or all that begin with it.
+type target struct {
+	oneKey
+	Prefix bool `json:"prefix"`
 }
 
 // answer is what a request did.
@@ -118,22 +125,8 @@ func plain(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "override: "), "weir: ")
 }
 
-// read reads the body, strictly, because a misread change would change something else.
-func read(r *http.Request, into any) error {
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	if err == nil && decoder.More() {
-		err = errors.New("more text follows")
-	}
-	if err != nil {
-		return wrong("the body is not as expected: %w", err)
-	}
-	return nil
-}
-
 // audit logs a change.
-func (h *handler) audit(r *http.Request, what string, c change, a answer) answer {
+func (h *handler) audit(r *http.Request, what string, c target, a answer) answer {
 	before, _ := json.Marshal(a.Before)
 	after, _ := json.Marshal(a.After)
 	h.Log.Info("audit", "who", door.Of(r).Name, "from", r.RemoteAddr, "what", what, "rule", c.Rule, "key", c.Key, "prefix", c.Prefix,
@@ -149,27 +142,31 @@ func (h *handler) overrides(*http.Request) (any, error) {
 }
 
 func (h *handler) override(r *http.Request) (any, error) {
-	var c change
-	if err := read(r, &c); err != nil {
+	var asked struct {
+		target
+		Limit string    `json:"limit"`
+		Until time.Time `json:"until"`
+	}
+	if err := read(r, &asked, "key", "limit", "until"); err != nil {
 		return nil, err
 	}
-	warnings, err := h.reach(&c.Entry)
+	e := override.Entry{Rule: asked.Rule, Key: asked.Key, Prefix: asked.Prefix, Limit: asked.Limit, Until: asked.Until, By: door.Of(r).Name}
+	warnings, err := h.reach(&e)
 	if err != nil {
 		return nil, err
 	}
-	c.By = door.Of(r).Name
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	before, err := h.Overrides.Set(ctx, c.Entry, h.Engine)
+	before, err := h.Overrides.Set(ctx, e, h.Engine)
 	if err != nil {
 		return nil, refused(err)
 	}
-	return h.audit(r, "override", c, answer{before, c.Entry, warnings}), nil
+	return h.audit(r, "override", asked.target, answer{before, e, warnings}), nil
 }
 
 func (h *handler) remove(r *http.Request) (any, error) {
-	var c change
-	if err := read(r, &c); err != nil {
+	var c target
+	if err := read(r, &c, "key"); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
@@ -199,15 +196,18 @@ func (h *handler) rule(name string) (*weir.Rule, error) {
 
 // grant gives units back.
 func (h *handler) grant(r *http.Request) (any, error) {
-	var c change
-	if err := read(r, &c); err != nil {
+	var asked struct {
+		oneKey
+		Units int64 `json:"units"`
+	}
+	if err := read(r, &asked, "rule", "key", "units"); err != nil {
 		return nil, err
 	}
-	if c.Units <= 0 {
-		return nil, wrong("units are %d, want a number above 0", c.Units)
+	if asked.Units <= 0 {
+		return nil, wrong("units are %d, want a number above 0", asked.Units)
 	}
-	return h.about(r, "grant", c, func(ctx context.Context, q weir.Request) error {
-		q.Cost = c.Units
+	return h.about(r, "grant", asked.oneKey, func(ctx context.Context, q weir.Request) error {
+		q.Cost = asked.Units
 		_, err := h.Engine.Return(ctx, q)
 		return err
 	})
@@ -215,21 +215,18 @@ func (h *handler) grant(r *http.Request) (any, error) {
 
 // reset clears a key.
 func (h *handler) reset(r *http.Request) (any, error) {
-	var c change
-	if err := read(r, &c); err != nil {
+	var c oneKey
+	if err := read(r, &c, "rule", "key"); err != nil {
 		return nil, err
 	}
 	return h.about(r, "reset", c, func(ctx context.Context, q weir.Request) error { return h.Engine.Reset(ctx, q) })
 }
 
 // about changes the state of a key, and answers with how it was and is.
-func (h *handler) about(r *http.Request, what string, c change, do func(context.Context, weir.Request) error) (any, error) {
+func (h *handler) about(r *http.Request, what string, c oneKey, do func(context.Context, weir.Request) error) (any, error) {
 	rule, err := h.rule(c.Rule)
 	if err != nil {
 		return nil, err
-	}
-	if c.Prefix {
-		return nil, wrong("a %s concerns one key, not a prefix", what)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
@@ -248,7 +245,7 @@ func (h *handler) about(r *http.Request, what string, c change, do func(context.
 			done.After = stateOf(after)
 		}
 	}
-	return h.audit(r, what, c, done), err
+	return h.audit(r, what, target{oneKey: c}, done), err
 }
 
 // missed warns of a key that no request has under a rule.
@@ -307,7 +304,7 @@ func (h *handler) explain(r *http.Request) (any, error) {
 		Attributes rules.Attributes `json:"attributes"`
 		Cost       int64            `json:"cost"`
 	}{Cost: 1}
-	if err := read(r, &asked); err != nil {
+	if err := read(r, &asked, "attributes"); err != nil {
 		return nil, err
 	}
 	_, config := h.Rules()
@@ -318,8 +315,12 @@ func (h *handler) explain(r *http.Request) (any, error) {
 		return nil, wrong("the rules of this daemon are those of envoyproxy/ratelimit, and so match descriptors and no attributes")
 	}
 	request := rules.Attributes{}
-	for name, value := range asked.Attributes {
-		request[rules.AttributeName(name)] = value
+	for written, value := range asked.Attributes {
+		name := rules.AttributeName(written)
+		if _, twice := request[name]; twice {
+			return nil, wrong("the attributes have %s twice", desk.Quote(name))
+		}
+		request[name] = value
 	}
 	if err := config.CheckNames(request); err != nil {
 		return nil, errWrong{err}
@@ -330,16 +331,22 @@ func (h *handler) explain(r *http.Request) (any, error) {
 }
 
 func (h *handler) snapshot(r *http.Request) (any, error) {
+	if err := read(r, &struct{}{}); err != nil {
+		return nil, err
+	}
 	if h.Save == nil {
 		return nil, wrong("this daemon keeps its states in no file; weir serve --state names one")
 	}
 	if err := h.Save(); err != nil {
 		return nil, err
 	}
-	return h.audit(r, "snapshot", change{}, answer{After: "saved"}), nil
+	return h.audit(r, "snapshot", target{}, answer{After: "saved"}), nil
 }
 
 func (h *handler) drain(r *http.Request) (any, error) {
+	if err := read(r, &struct{}{}); err != nil {
+		return nil, err
+	}
 	defer h.Drain()
-	return h.audit(r, "drain", change{}, answer{Before: "serving", After: "draining"}), nil
+	return h.audit(r, "drain", target{}, answer{Before: "serving", After: "draining"}), nil
 }

@@ -31,7 +31,7 @@ func (h *handler) key(r *http.Request) (any, error) {
 	var asked struct {
 		Key string `json:"key"`
 	}
-	if err := read(r, &asked); err != nil {
+	if err := read(r, &asked, "key"); err != nil {
 		return nil, err
 	}
 	if len(asked.Key) > weir.MaxKey {

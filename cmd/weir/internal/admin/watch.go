@@ -8,7 +8,7 @@ func (h *handler) whatIf(r *http.Request) (any, error) {
 		Rule  string `json:"rule"`
 		Limit string `json:"limit"`
 	}
-	if err := read(r, &asked); err != nil {
+	if err := read(r, &asked, "rule", "limit"); err != nil {
 		return nil, err
 	}
 	if _, err := h.rule(asked.Rule); err != nil {
@@ -26,7 +26,7 @@ func (h *handler) refusals(r *http.Request) (any, error) {
 	var asked struct {
 		Rule string `json:"rule"`
 	}
-	if err := read(r, &asked); err != nil {
+	if err := read(r, &asked, "rule"); err != nil {
 		return nil, err
 	}
 	if _, err := h.rule(asked.Rule); err != nil {

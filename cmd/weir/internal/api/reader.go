@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -195,20 +194,7 @@ func (r *reader) expect(want jsontext.Kind, at spot, what string) bool {
 }
 
 // notJSON describes an error of the JSON library.
-func notJSON(err error) *problem {
-	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
-	switch {
-	case err == io.EOF:
-		return badField("body", "is empty")
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return badField("body", "ends before the document does")
-	case errors.Is(err, jsontext.ErrDuplicateName):
-		return badField("body", "has the field "+desk.Quote(syntax.JSONPointer.LastToken())+" twice")
-	case ok:
-		return badField("body", fmt.Sprintf("is not JSON at byte %d: %s", syntax.ByteOffset+1, strings.ToValidUTF8(syntax.Err.Error(), "\ufffd")))
-	}
-	return badField("body", "is not JSON: "+err.Error())
-}
+func notJSON(err error) *problem { return badField("body", desk.NotJSON(err)) }
 
 // call is the memory of one request. Later requests reuse it.
 type call struct {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	strictjson "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
@@ -65,9 +67,9 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	if err != nil {
 		return nil, err
 	}
-	content, err := json.Marshal(body)
+	content, err := strictjson.Marshal(body)
 	if err != nil {
-		return nil, err
+		return nil, unspeakable(err)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(content))
 	if err != nil {
@@ -87,6 +89,15 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 		return nil, unanswered(err)
 	}
 	return response, nil
+}
+
+// unspeakable describes a request that JSON cannot hold, because an argument is not UTF-8. A replacement would name another key.
+func unspeakable(err error) error {
+	what := "request"
+	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		what = e.JSONPointer.LastToken()
+	}
+	return cli.Misusef("the admin port takes UTF-8 and changes no other key in its place", "ctl: the %s is not UTF-8", cli.Printable(what))
 }
 
 // maxToken bounds the file of a token, in bytes.
