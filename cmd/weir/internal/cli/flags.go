@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,14 @@ import (
 func Offer(cmd *cobra.Command, flag string, values ...string) {
 	fixed := cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 	_ = cmd.RegisterFlagCompletionFunc(flag, fixed) // fails only for an unknown flag
+}
+
+// NotNegative refuses a number or a duration below 0. The hint says what 0 means.
+func NotNegative[T int | time.Duration](flag string, value T, hint string) error {
+	if value < 0 {
+		return Misusef(hint, "--%s: %v is below 0", flag, value)
+	}
+	return nil
 }
 
 // ParseByteRate reads a size per period: 200KiB/s, 5MB/m, 1GiB/1h30m.

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -51,6 +52,9 @@ func (d *diff) run(cmd *cobra.Command, args []string) error {
 	if len(args) != 2 {
 		return cli.Misusef("name the old and the new file: weir rules diff weir.yaml new.yaml", "rules diff: %s, want two", cli.Plural(int64(len(args)), "argument"))
 	}
+	if err := d.checkLog(cmd.Flags().Changed); err != nil {
+		return err
+	}
 	var files []hindsight.File
 	for _, path := range args {
 		config, err := rules.LoadFor("rules diff", path)
@@ -80,6 +84,17 @@ func (d *diff) run(cmd *cobra.Command, args []string) error {
 		return cli.Exit(1)
 	}
 	return nil
+}
+
+// checkLog refuses flags about logs that are out of bounds or would have no effect.
+func (d *diff) checkLog(isSet func(flag string) bool) error {
+	for _, flag := range []string{"request-time", "top"} {
+		if isSet(flag) && len(d.logs) == 0 {
+			return cli.Misusef("name a log: --log access.log", "rules diff: --%s without --log", flag)
+		}
+	}
+	return cmp.Or(cli.NotNegative("request-time", d.longest, "0 takes requests to be instant"),
+		cli.NotNegative("top", d.top, "0 shows no clients"))
 }
 
 // decide decides the requests of the logs by both files.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
@@ -72,6 +73,16 @@ func flagError(err error) error {
 		return err
 	}
 	return errors.New(strings.Replace(err.Error(), reason.Error(), what, 1))
+}
+
+// emptyFlag refuses an empty text, like that of --tokens "$UNSET". It would count as if the flag were absent.
+func emptyFlag(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.Value.String() == "" {
+			err = fmt.Errorf("--%s is empty: leave it out, or give it a value", f.Name)
+		}
+	})
+	return err
 }
 
 func completionCommand() *cobra.Command {

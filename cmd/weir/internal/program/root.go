@@ -59,9 +59,13 @@ It also fetches pages politely, and compares limits on made-up traffic.`,
 			}
 			return cmd.Help()
 		},
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		PersistentPreRun:  func(*cobra.Command, []string) { *started = true },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			err := emptyFlag(cmd.Flags())
+			*started = err == nil
+			return err
+		},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version and the commit")

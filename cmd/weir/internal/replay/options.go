@@ -20,6 +20,7 @@ type options struct {
 	holds   holdOptions
 	reading readOptions
 	longest time.Duration // of a request
+	isSet   func(flag string) bool
 }
 
 // targetForms are an example of each target.
@@ -33,16 +34,22 @@ func (o *options) parse() (key simulate.Key, candidates []simulate.Candidate, er
 	switch {
 	case len(o.Limits) > 0 && o.suggest != "":
 		return key, nil, cli.Misuse(errors.New("replay: --limit and --suggest exclude each other"), "first: weir replay --suggest 'refuse 0.1% of clients' access.log; then try a suggestion with --limit")
-	case o.suggest != "":
+	case len(o.Limits) == 0 && len(o.Config) == 0 && o.suggest == "":
+		return key, nil, cli.Misuse(errors.New("replay: no --limit and no --config to try"), "for example: weir replay --limit 'token bucket 1/s burst 10' access.log")
+	case o.suggest != "" && o.isSet("top"):
+		return key, nil, cli.Misusef("leave out --top; the page of --report has all that it shows", "--top with --suggest, which lists no worst keys")
+	case o.names && o.Report == "":
+		return key, nil, cli.Misusef("add the page: --report report.html --names", "--names without --report")
+	case len(o.Config) == 0 && o.isSet("request-time"):
+		return key, nil, cli.Misusef("limits are tried at the time of each line; rules are too, and need it for what is unsure", "--request-time without --config")
+	}
+	if err = cli.NotNegative("top", o.top, "0 shows no worst keys and minutes"); err != nil {
+		return key, nil, err
+	}
+	if o.suggest != "" {
 		if o.target, err = simulate.ParseTarget(o.suggest); err != nil {
 			return key, nil, cli.LimitError("--suggest", err, []string{"a target is one of: " + strings.Join(targetForms, ", ")})
 		}
-	case len(o.Limits) == 0 && len(o.Config) == 0:
-		return key, nil, cli.Misuse(errors.New("replay: no --limit and no --config to try"), "for example: weir replay --limit 'token bucket 1/s burst 10' access.log")
-	case o.names && o.Report == "":
-		return key, nil, cli.Misusef("add the page: --report report.html --names", "--names without --report")
-	case o.top < 0:
-		return key, nil, cli.Misusef("0 shows no worst keys and minutes", "--top: %d is below 0", o.top)
 	}
 	if len(o.Config) > 0 {
 		if err = o.checkRules(key); err != nil {

@@ -72,6 +72,7 @@ the reason, and shows the first of them.`,
   weir rules import nginx nginx.conf > weir.yaml && weir replay --config weir.yaml access.log
   weir replay --config weir.yaml --config new.yaml access.log`,
 		RunE: func(cmd *cobra.Command, files []string) error {
+			o.isSet = cmd.Flags().Changed
 			return o.run(cmd.Context(), files, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}

@@ -24,10 +24,8 @@ func (o *options) checkRules(key simulate.Key) error {
 		return cli.Misuse(errors.New("replay: --config excludes --key"), "rules name their own keys, and clients are counted by address", hint)
 	case o.cost != "" || o.holds.estimate != "":
 		return cli.Misuse(errors.New("replay: --config excludes --cost and --estimate"), "rules name their own costs: cost: {from: ATTRIBUTE}", hint)
-	case o.longest < 0:
-		return cli.Misusef("0 takes requests to be instant", "--request-time: %s is below 0", o.longest)
 	}
-	return nil
+	return cli.NotNegative("request-time", o.longest, "0 takes requests to be instant")
 }
 
 // runRules decides the requests of logs by the rules of files.

@@ -57,8 +57,6 @@ func (f *stateFile) check(isSet func(flag string) bool, shared bool) error {
 		return cli.Misusef("leave --state out; the server keeps the state across a restart as docs/howto/redis.md and docs/howto/sql.md say", "--state with --engine: the state is in the server")
 	case shared && isSet("max-keys"):
 		return cli.Misusef("leave --max-keys out; docs/howto/redis.md says how to bound the memory of Redis", "--max-keys with --engine: the keys are in the server")
-	case f.path == "" && isSet("state"):
-		return cli.Misusef("name the file: --state weir.state", "--state '': not a file name")
 	}
 	for _, flag := range []string{"state-every", "state-partial"} {
 		if f.path == "" && isSet(flag) {
