@@ -14,35 +14,18 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// redis keeps entries in a hash, with a number that grows with each change.
+// redis keeps entries in a hash, whose version changes with each of them (stamp.go).
 type redis struct {
 	dial    func() (rueidis.Client, error)
 	mu      sync.Mutex     // guards client
 	client  rueidis.Client // nil until the server answers
 	key     string
-	version string // of the last load
-	known   []Entry
 	log     *slog.Logger
+	version int64            // of the last load; 0 of an empty hash
+	seen    int64            // the last version that this daemon has made or read
+	known   map[string]field // of the last load, and what this daemon has changed since, by name
+	readAt  time.Time        // when the version was last read
 }
-
-// versionField is the field of the number. Those of entries are JSON lists.
-const versionField = "version"
-
-// changeScript sets or removes a field.
-//
-//	KEYS[1]  the hash
-//	ARGV     the field, its value or "" to remove it, the largest number of entries
-//	reply    the new version, or 0 if there is no room
-var changeScript = rueidis.NewLuaScript(`
-local key, field, value = KEYS[1], ARGV[1], ARGV[2]
-if value == '' then
-  redis.call('HDEL', key, field)
-elseif redis.call('HEXISTS', key, field) == 0 and redis.call('HLEN', key) - redis.call('HEXISTS', key, 'secret') > tonumber(ARGV[3]) then
-  return 0
-else
-  redis.call('HSET', key, field, value)
-end
-return redis.call('HINCRBY', key, 'version', 1)`)
 
 // OpenRedis returns the table of a Redis server, which is named as in --engine. close ends its connections. The table is
 // empty until Watch reaches the server.
@@ -51,7 +34,7 @@ func OpenRedis(url string, log *slog.Logger) (t *Table, stop func(), err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &redis{dial: func() (rueidis.Client, error) { return rueidis.NewClient(options) }, key: cmp.Or(engine.Prefix, "weir") + ":overrides", version: "none", log: log}
+	r := &redis{dial: func() (rueidis.Client, error) { return rueidis.NewClient(options) }, key: cmp.Or(engine.Prefix, "weir") + ":overrides", log: log, version: -1, known: map[string]field{}}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	t, err = open(ctx, r, log)
@@ -89,94 +72,107 @@ func (r *redis) load(ctx context.Context) (entries []Entry, changed bool, err er
 	if err != nil {
 		return nil, false, err
 	}
-	version, err := client.Do(ctx, client.B().Hget().Key(r.key).Field(versionField).Build()).ToString()
+	version, err := client.Do(ctx, client.B().Hget().Key(r.key).Field(versionField).Build()).AsInt64()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return nil, false, &StoreError{err}
 	}
-	switch {
-	case version == r.version:
+	now := time.Now().Round(0) // a machine may sleep meanwhile
+	if version == r.version {
+		r.readAt = now
 		return nil, false, nil
-	case version == "" && len(r.known) > 0:
-		return nil, false, r.restore(ctx)
 	}
-	all, err := r.client.Do(ctx, r.client.B().Hgetall().Key(r.key).Build()).AsStrMap()
+	all, err := r.read(ctx)
+	if err == nil && (now.Sub(r.readAt) < keptFor/2 || version == 0) {
+		all, err = r.restored(ctx, all)
+	}
+	if err == nil {
+		err = r.clean(ctx, all)
+	}
 	if err != nil {
-		return nil, false, &StoreError{err}
+		return nil, false, err
 	}
+	r.version, r.known, r.readAt = all.version, all.fields, now
+	return all.entries(), true, nil
+}
+
+// read returns all fields of the hash.
+func (r *redis) read(ctx context.Context) (stored, error) {
+	texts, err := r.client.Do(ctx, r.client.B().Hgetall().Key(r.key).Build()).AsStrMap()
+	if err != nil {
+		return stored{}, &StoreError{err}
+	}
+	all, unread := parseStored(texts)
+	if unread > 0 {
+		r.log.Warn("Redis has overrides that this version of weir cannot read", "overrides", unread)
+	}
+	r.seen = max(r.seen, all.version)
+	return all, nil
+}
+
+// restored returns what the hash holds after this daemon has put back what Redis has lost: a block lasts until its time.
+// A field is lost if this daemon knows a later change of it, because a removed entry leaves a field for a while.
+func (r *redis) restored(ctx context.Context, all stored) (stored, error) {
+	arguments := []string{strconv.FormatInt(r.seen, 10)}
+	for name, f := range r.known {
+		if all.fields[name].stamp < f.stamp && !f.past(r.seen) {
+			arguments = append(arguments, name, f.text)
+		}
+	}
+	if len(arguments) == 1 {
+		return all, nil
+	}
+	n, err := restoreScript.Exec(ctx, r.client, []string{r.key}, arguments).AsInt64()
+	if err != nil {
+		return stored{}, &StoreError{err}
+	}
+	if n > 0 { // no other daemon was quicker
+		r.log.Warn("Redis had lost changes of overrides, and has them again", "changes", n)
+	}
+	return r.read(ctx)
+}
+
+// clean removes the fields of entries that have ended or been removed.
+func (r *redis) clean(ctx context.Context, all stored) error {
 	var past []string
-	for field, text := range all {
-		var e Entry
-		if field == versionField || field == secretField || json.Unmarshal([]byte(text), &e) != nil {
-			continue
-		}
-		entries = append(entries, e)
-		if time.Since(e.Until) > time.Minute { // clocks differ
-			past = append(past, field)
+	for name, f := range all.fields {
+		if f.past(all.version) {
+			past = append(past, name, f.text)
 		}
 	}
-	if len(past) > 0 {
-		if err := r.client.Do(ctx, r.client.B().Hdel().Key(r.key).Field(past...).Build()).Error(); err != nil {
-			return nil, false, &StoreError{err}
-		}
+	if len(past) == 0 {
+		return nil
 	}
-	r.version, r.known = all[versionField], entries
-	return entries, true, nil
-}
-
-// restore keeps the entries of the last load again, because Redis has lost its data: a block lasts until its time.
-func (r *redis) restore(ctx context.Context) error {
-	set := r.client.B().Hset().Key(r.key).FieldValue()
-	for _, e := range r.known {
-		field, err := e.target().field()
-		if err != nil {
-			return err
-		}
-		content, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		set = set.FieldValue(field, string(content))
+	if err := cleanScript.Exec(ctx, r.client, []string{r.key}, past).Error(); err != nil {
+		return &StoreError{err}
 	}
-	last, _ := strconv.ParseInt(r.version, 10, 64)                                            // our own number
-	grow := r.client.B().Hincrby().Key(r.key).Field(versionField).Increment(last + 1).Build() // to one that no daemon has seen
-	for _, result := range r.client.DoMulti(ctx, set.Build(), grow) {
-		if err := result.Error(); err != nil {
-			return &StoreError{err}
-		}
-	}
-	r.log.Warn("Redis had lost the overrides, and has them again", "overrides", len(r.known))
-	return nil // the next poll reads them, and the secret beside them
-}
-
-// field is the field of a target in the hash.
-func (p target) field() (string, error) {
-	field, err := json.Marshal([]any{p.rule, p.key, p.prefix})
-	return string(field), err
+	return nil
 }
 
 func (r *redis) put(ctx context.Context, at target, e *Entry) error {
-	field, err := at.field()
+	name, err := at.field()
 	if err != nil {
 		return err
 	}
-	value := ""
+	content := ""
 	if e != nil {
-		content, err := json.Marshal(e)
+		text, err := json.Marshal(e)
 		if err != nil {
 			return err
 		}
-		value = string(content)
+		content = string(text)
 	}
 	client, err := r.connected()
 	if err != nil {
 		return err
 	}
-	version, err := changeScript.Exec(ctx, client, []string{r.key}, []string{field, value, strconv.Itoa(MaxEntries)}).AsInt64()
+	stamp, err := changeScript.Exec(ctx, client, []string{r.key}, []string{strconv.FormatInt(r.seen, 10), name, content, strconv.Itoa(MaxEntries)}).AsInt64()
 	switch {
 	case err != nil:
 		return &StoreError{err}
-	case version == 0:
+	case stamp == 0:
 		return errFull
 	}
-	return nil // the next poll reads the version
+	r.seen = stamp
+	r.known[name] = newField(stamp, content, e)
+	return nil // the next poll reads the version, and the changes of other daemons
 }

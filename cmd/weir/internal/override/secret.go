@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"strconv"
 
 	"github.com/redis/rueidis"
 
@@ -38,23 +39,23 @@ const secretField = "secret"
 // secretScript keeps a secret unless there is one. Its change of the version lets other daemons notice when Redis loses both.
 //
 //	KEYS[1]  the hash
-//	ARGV[1]  a new secret
+//	ARGV     the last version seen, a new secret
 //	reply    that which is kept
-var secretScript = rueidis.NewLuaScript(`
-local kept = redis.call('HGET', KEYS[1], 'secret')
+var secretScript = rueidis.NewLuaScript(stampLua + `
+local kept = redis.call('HGET', key, 'secret')
 if kept then
   return kept
 end
-redis.call('HSET', KEYS[1], 'secret', ARGV[1])
-redis.call('HINCRBY', KEYS[1], 'version', 1)
-return ARGV[1]`)
+redis.call('HSET', key, 'secret', ARGV[2])
+stamp(tonumber(ARGV[1]))
+return ARGV[2]`)
 
 func (r *redis) secret(ctx context.Context, fresh []byte) ([]byte, error) {
 	client, err := r.connected()
 	if err != nil {
 		return nil, err
 	}
-	kept, err := secretScript.Exec(ctx, client, []string{r.key}, []string{string(fresh)}).ToString()
+	kept, err := secretScript.Exec(ctx, client, []string{r.key}, []string{strconv.FormatInt(r.seen, 10), string(fresh)}).ToString()
 	if err != nil {
 		return nil, &StoreError{err}
 	}
