@@ -79,7 +79,11 @@ func (s *screen) head(b *strings.Builder, m *live.Message) {
 		fmt.Fprintf(b, "not ready: %s\n", cli.Printable(now.Unready))
 	}
 	if r := now.Reload; r != nil && !r.OK {
-		fmt.Fprintf(b, "the rules files have problems, and the rules before stay in force: %s\n", cli.Printable(strings.Join(r.Problems, "; ")))
+		problems := cli.Printable(strings.Join(r.Problems, "; "))
+		if problems == "" {
+			problems = cli.Plural(int64(r.Number), "problem") + ", which a token with the scope admin shows"
+		}
+		fmt.Fprintf(b, "the rules files have problems, and the rules before stay in force: %s\n", problems)
 	}
 	for _, c := range now.Certificates {
 		if days := int(clockOf(c.Ends).Sub(at).Hours() / 24); days < 30 {

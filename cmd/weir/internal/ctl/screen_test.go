@@ -26,6 +26,9 @@ func TestTheScreenKeepsWhatLaterEventsLeaveOut(t *testing.T) {
 	if s.only, s.given, s.by = "api", true, "refused"; strings.Contains(s.show(&live.Message{}), "login") {
 		t.Error("another rule is shown")
 	}
+	if got := s.show(&live.Message{Now: live.Now{Reload: &live.Reload{Number: 2}}}); !strings.Contains(got, "stay in force: 2 problems, which a token with the scope admin shows\n") {
+		t.Errorf("a caller without the scope admin sees\n%s", got)
+	}
 	if s.show(&live.Message{All: true}); len(s.rules) != 0 {
 		t.Errorf("rules that have gone are kept: %v", s.rules)
 	}

@@ -190,6 +190,9 @@ func (l *Live) frame(since view) ([]byte, int) {
 		return made, f.tick
 	}
 	m := Message{At: timeOf(f.at), All: since.tick == 0, Now: *f.now}
+	if r := m.Now.Reload; r != nil && !since.keys {
+		m.Now.Reload = &Reload{At: r.At, OK: r.OK, Number: r.Number}
+	}
 	for _, name := range slices.Sorted(maps.Keys(l.figures.rules)) {
 		if r := l.figures.rules[name]; r.changed > since.tick {
 			m.Rules = append(m.Rules, r.line(name, since.keys))

@@ -167,8 +167,13 @@ func TestViewersWithoutAdminSeeNoKey(t *testing.T) {
 		<-s.events
 		d.take("login", "secret-key", 7)
 		d.Audited(Change{Who: "ops", What: "reset", Rule: "login", Key: "secret-key"})
+		d.Reloaded([]string{"weir.yaml:3:12: the limit of secret-key: unexpected word", "weir.yaml:4:1: another"})
+		var last Message
 		for range 3 {
-			<-s.events
+			last = <-s.events
+		}
+		if r := last.Now.Reload; r == nil || r.OK || r.Number != 2 {
+			t.Errorf("a viewer without the scope admin got the reload %+v, want one that failed with 2 problems", r)
 		}
 		for range 4 {
 			if text := <-s.texts; strings.Contains(text, "secret-key") || strings.Contains(text, `"audit"`) || strings.Contains(text, `"busiest"`) {

@@ -65,7 +65,8 @@ func (t *trail) changes() []Change {
 type Reload struct {
 	At       Time     `json:"at"`
 	OK       bool     `json:"ok"`
-	Problems []string `json:"problems,omitempty"`
+	Number   int      `json:"number,omitempty"`   // of problems
+	Problems []string `json:"problems,omitempty"` // up to mostProblems, which may quote keys; with the scope admin
 }
 
 // mostProblems bounds the problems of a reload.
@@ -73,7 +74,7 @@ const mostProblems = 20
 
 // Reloaded takes note of a reload. After an error the rules of before are in force.
 func (l *Live) Reloaded(problems []string) {
-	r := &Reload{At: timeOf(time.Now()), OK: len(problems) == 0, Problems: problems[:min(len(problems), mostProblems)]}
+	r := &Reload{At: timeOf(time.Now()), OK: len(problems) == 0, Number: len(problems), Problems: problems[:min(len(problems), mostProblems)]}
 	l.reloaded.Store(r)
 	after, _ := json.Marshal(r)
 	l.Audited(Change{Who: "rules files", What: "reload", After: after})

@@ -27,7 +27,9 @@ export function engineText(engine, at) {
 function reloadText(reload) {
   if (!reload) return ''
   const when = `${clock(reload.at)}`
-  return reload.ok ? `${when}, without problems` : `${when} failed, and the rules of before are in force: ${reload.problems.slice(0, 3).map(visible).join('; ')}`
+  if (reload.ok) return `${when}, without problems`
+  const hidden = `${count(reload.number)} problem${reload.number === 1 ? '' : 's'}; a caller with admin sees them`
+  return `${when} failed, and the rules of before are in force: ${reload.problems?.slice(0, 3).map(visible).join('; ') ?? hidden}`
 }
 
 function daemonsText({ seen, peers, auto } = {}) {
