@@ -48,7 +48,9 @@ func (l *layout) pick(present, readable []int) bool {
 			c.time, c.clock = "date", "time"
 		}
 	}
-	c.client = l.most(l.format.clientList(), present)
+	if c.client = l.most(l.format.clientList(), present); l.lack(c.client, present) {
+		c.client = ""
+	}
 	c.forwarded = l.most(forwardedNames, present)
 	if c.forwarded == c.client || l.lack(c.forwarded, present) {
 		c.forwarded = ""
@@ -92,8 +94,8 @@ func (l *layout) lack(name string, present []int) bool {
 // bind finds the places of the chosen variables and of the wanted fields.
 func (l *layout) bind(wanted []field) {
 	c := &l.chosen
-	c.timeAt, c.clockAt, c.clientAt, c.tookAt = l.at(c.time), l.at(c.clock), l.at(c.client), l.at(c.took)
-	c.forwardedAt = l.forwardedPlaces()
+	c.timeAt, c.clockAt, c.tookAt = l.at(c.time), l.at(c.clock), l.at(c.took)
+	c.peerAt, c.forwardedAt = l.peerPlaces(), l.forwardedPlaces()
 	c.userAt = -1
 	if l.format.shape == byPattern {
 		c.userAt = l.at("remote_user")
@@ -110,15 +112,27 @@ func (l *layout) bind(wanted []field) {
 	}
 }
 
+// peerPlaces returns the places of the client. If the first lines of objects have none, a later line may have any.
+func (l *layout) peerPlaces() []int {
+	if l.format.shape == byJSON && l.chosen.client == "" {
+		return l.places(l.format.clientList())
+	}
+	return l.places([]string{l.chosen.client})
+}
+
 // forwardedPlaces returns the places of a list of addresses that proxies have forwarded. Objects leave out the header fields
 // that a request lacks, so the first lines do not tell which fields the later ones have.
-func (l *layout) forwardedPlaces() (places []int) {
-	names := []string{l.chosen.forwarded}
+func (l *layout) forwardedPlaces() []int {
 	if l.format.shape == byJSON {
-		names = forwardedNames
+		return l.places(slices.DeleteFunc(slices.Clone(forwardedNames), func(name string) bool { return name == l.chosen.client }))
 	}
+	return l.places([]string{l.chosen.forwarded})
+}
+
+// places returns the places of those variables that there are.
+func (l *layout) places(names []string) (places []int) {
 	for _, name := range names {
-		if i := l.at(name); i >= 0 && name != l.chosen.client {
+		if i := l.at(name); i >= 0 {
 			places = append(places, i)
 		}
 	}

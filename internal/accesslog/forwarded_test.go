@@ -79,6 +79,7 @@ func TestTheClientOfALogSaysWhichForwardedListCounts(t *testing.T) {
 		{line + ` "-" "-" "203.0.113.7"`, "$remote_addr, or an address of $http_x_forwarded_for if a trusted proxy has forwarded it"},
 		{"time,ip\n2023-10-11T22:14:11Z,10.0.0.1", "ip alone, because the format has no field for an address that a trusted proxy has forwarded"},
 		{`{"time":1697062451,"ip":"10.0.0.1"}`, "ip, or an address that a trusted proxy has forwarded, which none of the first lines has"},
+		{`{"time":1697062451,"user":"x"}`, "none in the first lines"},
 		{`{"time":1697062451,"ip":"10.0.0.1","x_forwarded_for":"-"}`, "ip, or an address of x_forwarded_for if a trusted proxy has forwarded it"},
 	} {
 		_, r := read(t, Options{Client: trusting}, c.log, "ip")
@@ -92,5 +93,15 @@ func TestAColumnWithoutANameIsNothing(t *testing.T) {
 	got, r := read(t, Options{Client: trusting}, ",timestamp,ip\n203.0.113.7,2023-10-11T22:14:11Z,10.0.0.1\n", "ip")
 	if len(got) != 1 || got[0] != "10.0.0.1" {
 		t.Errorf("got clients %v, %v, want 10.0.0.1", got, r.Reasons())
+	}
+}
+
+func TestTheClientOfAJSONLineCountsIfTheFirstLinesHaveNone(t *testing.T) {
+	for _, name := range []string{"ip", "remote_addr", "clientip"} {
+		log := strings.Repeat(`{"time":1697062451}`+"\n", sampleLines) + `{"time":1697062451,"` + name + `":"192.0.2.1"}`
+		got, r := read(t, Options{}, log, "ip")
+		if want := "192.0.2.1"; len(got) != sampleLines+1 || got[sampleLines] != want {
+			t.Errorf("%s: got %d entries, the last %s, %v, want %s", name, len(got), got[len(got)-1], r.Reasons(), want)
+		}
 	}
 }

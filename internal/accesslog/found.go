@@ -94,6 +94,8 @@ func stepText(step time.Duration) string {
 func (l *layout) clientText() string {
 	c := &l.chosen
 	switch {
+	case c.client == "" && len(c.peerAt) > 0:
+		return "none in the first lines"
 	case c.client == "":
 		return "none"
 	case c.forwarded == "" && l.clients.choose == nil:

@@ -36,9 +36,9 @@ type layout struct {
 
 	chosen   chosen
 	slots    []binding
-	step     time.Duration // the finest of the first lines
-	zoneless bool
-	broken   bool // the last line is no whole object
+	step     time.Duration // the finest that the first lines tell
+	zoneless bool          // a time of the first lines is
+	broken   bool          // the last line is no whole object
 	clients  *clients
 	moment   []byte // of two columns
 	last     Entry
@@ -47,9 +47,8 @@ type layout struct {
 // chosen are the variables that hold what every entry needs. Those that a log lacks are empty, and their places -1.
 type chosen struct {
 	time, clock, client, forwarded, took string // clock is the second column of a time
-	timeAt, clockAt, clientAt, tookAt    int
-	userAt                               int
-	forwardedAt                          []int // the best first
+	timeAt, clockAt, tookAt, userAt      int
+	peerAt, forwardedAt                  []int // the best first
 }
 
 // binding is where a log has a field.

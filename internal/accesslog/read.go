@@ -65,10 +65,10 @@ func (l *layout) stamp() (stamp, string) {
 
 // plainPeer returns the address of the client if that is an IPv4 address without a port, which is its own key.
 func (l *layout) plainPeer() []byte {
-	if l.clients.choose != nil || l.chosen.clientAt < 0 || l.format.front {
+	if l.clients.choose != nil || l.format.front {
 		return nil
 	}
-	if peer := l.values[l.chosen.clientAt]; isIPv4(peer) && !l.ambiguous() {
+	if peer := l.peer(); isIPv4(peer) && !l.ambiguous() {
 		return peer
 	}
 	return nil
@@ -76,10 +76,10 @@ func (l *layout) plainPeer() []byte {
 
 // client returns the client of the last line.
 func (l *layout) client() client {
-	if l.chosen.clientAt < 0 || l.values[l.chosen.clientAt] == nil {
+	peer, forwarded := l.peer(), l.forwarded()
+	if peer == nil {
 		return client{why: missing("ip")}
 	}
-	peer, forwarded := l.values[l.chosen.clientAt], l.forwarded()
 	if l.chosen.client == clientPort {
 		peer = beforeLastColon(peer)
 	}
@@ -91,6 +91,16 @@ func (l *layout) client() client {
 		return client{why: whyClients}
 	}
 	return found
+}
+
+// peer returns the address of the client of the last line, or nil.
+func (l *layout) peer() []byte {
+	for _, at := range l.chosen.peerAt {
+		if address := l.values[at]; address != nil {
+			return address
+		}
+	}
+	return nil
 }
 
 // forwarded returns the list of addresses that proxies have forwarded with the last line, empty without one.

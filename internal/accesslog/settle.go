@@ -126,8 +126,8 @@ func (l *layout) score(lines [][]byte, wanted []field) (s score) {
 		if fits.whole && !fits.exact {
 			s.fit -= 2
 		}
-		l.step = min(l.step, at.step)
-		l.zoneless = at.zoneless
+		l.step = min(l.step, at.tells())
+		l.zoneless = l.zoneless || at.zoneless
 		if fits.whole {
 			s.whole++
 		}

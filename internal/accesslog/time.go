@@ -21,6 +21,16 @@ type stamp struct {
 	zoneless bool // read as UTC
 }
 
+// tells returns the finest step that the stamp proves to be told: zeros may stand for digits that nobody measured.
+func (s stamp) tells() time.Duration {
+	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
+		if s.at%int64(unit) == 0 {
+			return max(unit, s.step)
+		}
+	}
+	return s.step
+}
+
 // earliest is the first Unix time, in 1973, that a field which may hold a duration can have for its time.
 const earliest = int64(1e8 * time.Second)
 

@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +108,47 @@ func TestADurationOrADateAloneIsNotTakenForTheTime(t *testing.T) {
 		at, key, why := one(t, c.line, "k")
 		if why != c.why || why == "" && (key != "a" || at != night) {
 			t.Errorf("%s: got %q at %d, reason %q, want reason %q", c.line, key, at, why, c.why)
+		}
+	}
+}
+
+func TestZerosBehindASecondTellNoFinerStep(t *testing.T) {
+	for _, c := range []struct {
+		times []string
+		want  time.Duration
+	}{
+		{[]string{"2023-10-11T22:14:11.000Z", "2023-10-11T22:14:12.000Z"}, time.Second},
+		{[]string{"2023-10-11T22:14:11.000Z", "2023-10-11T22:14:12.040Z"}, time.Millisecond},
+		{[]string{"2023-10-11T22:14:11.5Z", "2023-10-11T22:14:12.0Z"}, 100 * time.Millisecond},
+		{[]string{"2023-10-11T22:14:11.250000Z", "2023-10-11T22:14:12.123000Z"}, time.Millisecond},
+		{[]string{"2023-10-11T22:14:11.250000Z", "2023-10-11T22:14:12.123001Z"}, time.Microsecond},
+		{[]string{"1697062451000", "1697062452000"}, time.Second},
+		{[]string{"1697062451.000", "1697062452.123"}, time.Millisecond},
+		{[]string{"1697062451000000000", "1697062451000000001"}, 1},
+	} {
+		r, err := NewReader(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := `{"timestamp":"` + strings.Join(c.times, `"}`+"\n"+`{"timestamp":"`) + `"}`
+		err = r.Read("log", strings.NewReader(log), func(e *Entry) (string, error) {
+			if e.Step != c.want {
+				t.Errorf("%v: got step %s, want %s", c.times, e.Step, c.want)
+			}
+			return "", nil
+		})
+		if err != nil || r.Rejected() > 0 {
+			t.Fatal(err, r.Reasons())
+		}
+	}
+}
+
+func TestALogSaysThatSomeOfItsTimesHaveNoZone(t *testing.T) {
+	zoned, zoneless := `{"timestamp":"2023-10-11T22:14:11Z"}`, `{"timestamp":"2023-10-11T22:14:11"}`
+	for log, want := range map[string]bool{zoned + "\n" + zoned: false, zoned + "\n" + zoneless: true, zoneless + "\n" + zoned: true} {
+		_, r := read(t, Options{}, log)
+		if got := r.Found()[0].Time; strings.Contains(got, "without a zone") != want {
+			t.Errorf("%s: got time %q, which says that there is no zone: want %t", log, got, want)
 		}
 	}
 }
