@@ -13,19 +13,24 @@ import (
 // Report is the result of a replay. `weir replay --format json` prints it as JSON. It does not depend on the order of
 // the lines.
 type Report struct {
-	Logs     []LogReport   `json:"logs,omitempty"`     // how each log was read
-	Lines    int64         `json:"lines"`              // all lines read, including blank ones
-	LeftOut  int64         `json:"left_out,omitempty"` // lines outside the time or the requests that were asked for
-	Unparsed int64         `json:"unparsed"`           // lines that were rejected
-	Reasons  []Reason      `json:"unparsed_reasons,omitempty"`
-	Keys     int           `json:"keys"` // distinct keys
-	First    time.Time     `json:"-"`    // the earliest event; zero without events
-	Last     time.Time     `json:"-"`    // the latest event
-	Limits   []LimitReport `json:"limits"`
-	Holds    []HoldReport  `json:"holds,omitempty"` // if they were tried: see Traffic.Holds
+	Reading
+	Keys   int           `json:"keys"` // distinct keys
+	First  time.Time     `json:"-"`    // the earliest event; zero without events
+	Last   time.Time     `json:"-"`    // the latest event
+	Limits []LimitReport `json:"limits"`
+	Holds  []HoldReport  `json:"holds,omitempty"` // if they were tried: see Traffic.Holds
 	// Difference compares the first two limits, if there are exactly two.
 	Difference *Difference `json:"difference,omitempty"`
 	Busiest    []Busiest   `json:"busiest,omitempty"` // in order of length
+}
+
+// Reading says how logs were read, and how many of their lines do not count.
+type Reading struct {
+	Logs     []LogReport `json:"logs,omitempty"`     // how each log was read
+	Lines    int64       `json:"lines"`              // all lines read, including blank ones
+	LeftOut  int64       `json:"left_out,omitempty"` // lines outside the time or the requests that were asked for
+	Unparsed int64       `json:"unparsed"`           // lines that were rejected
+	Reasons  []Reason    `json:"unparsed_reasons,omitempty"`
 }
 
 // LimitReport is the result of one candidate.
@@ -87,9 +92,14 @@ type MinuteReport struct {
 	Refused  int64     `json:"refused"`
 }
 
+// reading says how the logs were read. The caller has called group, which leaves out lines.
+func (t *Traffic) reading() Reading {
+	return Reading{Logs: t.Logs(), Lines: t.reader().Lines(), LeftOut: t.reader().LeftOut(), Unparsed: t.reader().Rejected(), Reasons: t.Reasons()}
+}
+
 // report returns the figures that do not depend on a candidate.
 func (t *Traffic) report() Report {
-	r := Report{Logs: t.Logs(), Lines: t.reader().Lines(), Unparsed: t.reader().Rejected(), LeftOut: t.reader().LeftOut(), Reasons: t.Reasons(), Keys: len(t.keys), Limits: []LimitReport{}}
+	r := Report{Reading: t.reading(), Keys: len(t.keys), Limits: []LimitReport{}}
 	if len(t.events) > 0 {
 		r.First, r.Last = time.Unix(0, t.first).UTC(), time.Unix(0, t.last).UTC()
 	}

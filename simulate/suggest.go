@@ -14,16 +14,16 @@ import (
 // A suggestion has the tightest number of its form: the smallest burst or count that meets the target, or the largest one
 // if the target bounds what all clients get together.
 type Suggestions struct {
-	Logs     []LogReport `json:"logs,omitempty"` // how each log was read, if the caller says so
-	Target   string      `json:"target"`
-	Meaning  string      `json:"meaning"` // the target in words
-	Requests int64       `json:"requests"`
-	Units    int64       `json:"units"`
-	Keys     int         `json:"keys"`
-	Peak     int64       `json:"peak"`     // the most units within a window of the clock, without a limit
-	PeakIn   string      `json:"peak_in"`  // that window: second, unless the target names another
-	Of       string      `json:"bound_of"` // the figure of a trade-off that the target bounds: refused, keys_refused or peak
-	Bound    int64       `json:"bound"`    // the most that this figure may be
+	Reading
+	Target   string `json:"target"`
+	Meaning  string `json:"meaning"` // the target in words
+	Requests int64  `json:"requests"`
+	Units    int64  `json:"units"`
+	Keys     int    `json:"keys"`
+	Peak     int64  `json:"peak"`     // the most units within a window of the clock, without a limit
+	PeakIn   string `json:"peak_in"`  // that window: second, unless the target names another
+	Of       string `json:"bound_of"` // the figure of a trade-off that the target bounds: refused, keys_refused or peak
+	Bound    int64  `json:"bound"`    // the most that this figure may be
 	// Notes say what the figures do not: that the target allows no refusal, and which limits were not tried.
 	Notes    []string     `json:"notes,omitempty"`
 	Proposed *Proposal    `json:"proposed,omitempty"` // nil if no limit meets the target
@@ -132,7 +132,8 @@ func (s *search) tryAll(families []family, step func()) (works []*work, found []
 // result returns the figures of the log and of the target.
 func (s *search) result() Suggestions {
 	return Suggestions{
-		Target: s.target.text, Meaning: s.target.Meaning(), Requests: s.requests, Units: s.units, Keys: len(s.totals),
+		Reading: s.traffic.reading(),
+		Target:  s.target.text, Meaning: s.target.Meaning(), Requests: s.requests, Units: s.units, Keys: len(s.totals),
 		Peak: s.peak, PeakIn: s.target.span(), Of: s.target.bounds(), Bound: s.bound, Limits: []Suggestion{}, Curves: []Curve{},
 	}
 }

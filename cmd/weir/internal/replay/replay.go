@@ -123,7 +123,7 @@ func (o *options) run(ctx context.Context, files []string, in io.Reader, out, er
 		}
 	}
 	if o.suggest != "" {
-		err = o.writeSuggestions(traffic, key, files, report, out, progress)
+		err = o.writeSuggestions(traffic, key, files, out, progress)
 	} else {
 		progress.Stop()
 		err = o.print(out, key, files, report)

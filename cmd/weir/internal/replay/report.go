@@ -39,7 +39,7 @@ func writeHead(b *strings.Builder, keys string, report simulate.Report, s screen
 	}
 	b.WriteString(s.Wrap(head+"\n", 2) + cli.LogLines(report.Logs, s) + "\n")
 	if report.Unparsed > 0 {
-		b.WriteString(s.Table(reasonTable(report)) + "\n")
+		b.WriteString(s.Table(reasonTable(report.Reasons)) + "\n")
 	}
 }
 
@@ -50,9 +50,9 @@ func titleOf(l simulate.LimitReport) string {
 	return l.Limit
 }
 
-func reasonTable(report simulate.Report) screen.Table {
+func reasonTable(reasons []simulate.Reason) screen.Table {
 	t := screen.Table{Columns: []screen.Column{{Title: "unparsed lines"}, {}}}
-	for _, r := range report.Reasons {
+	for _, r := range reasons {
 		t.Rows = append(t.Rows, []string{cli.Printable(r.Reason), cli.Thousands(r.Lines)})
 	}
 	return t

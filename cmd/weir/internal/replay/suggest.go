@@ -12,7 +12,7 @@ import (
 )
 
 // writeSuggestions searches the traffic and writes what it finds.
-func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, files []string, report simulate.Report, out io.Writer, progress *cli.Progress) error {
+func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, files []string, out io.Writer, progress *cli.Progress) error {
 	found, err := traffic.Suggest(o.target, progress.Stage("searching"))
 	progress.Stop()
 	if err != nil {
@@ -25,14 +25,13 @@ func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, 
 	if len(found.Curves) > 0 {
 		drawn = suggestionPicture(found)
 	}
-	found.Logs = report.Logs
 	return o.Write(out, found, drawn, func(s screen.Screen, drawn string) string {
 		if drawn != "" {
 			drawn += "\n"
 		}
-		drawn += cli.LogLines(report.Logs, s)
-		if report.Unparsed > 0 {
-			drawn += s.Table(reasonTable(report)) + "\n"
+		drawn += cli.LogLines(found.Logs, s)
+		if found.Unparsed > 0 {
+			drawn += s.Table(reasonTable(found.Reasons)) + "\n"
 		}
 		return drawn + suggestionText(key, found, s)
 	})
@@ -40,8 +39,12 @@ func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, 
 
 // suggestionText returns the suggestions for people: the target, the proposal with its reason, and the table.
 func suggestionText(key simulate.Key, found simulate.Suggestions, s screen.Screen) string {
-	text := s.Wrap(fmt.Sprintf("%s, %s by %s, up to %s within a %s of the clock\ntarget: %s\n", cli.Plural(found.Requests, "request"),
-		cli.Plural(int64(found.Keys), "client"), cli.Printable(key.String()), cli.Thousands(found.Peak), found.PeakIn, meaning(found)), 2)
+	head := fmt.Sprintf("%s, %s by %s, up to %s within a %s of the clock", cli.Plural(found.Requests, "request"),
+		cli.Plural(int64(found.Keys), "client"), cli.Printable(key.String()), cli.Thousands(found.Peak), found.PeakIn)
+	if found.LeftOut > 0 {
+		head += "; " + cli.Plural(found.LeftOut, "line") + " left out"
+	}
+	text := s.Wrap(head+"\ntarget: "+meaning(found)+"\n", 2)
 	for _, note := range found.Notes {
 		text += s.Wrap(note+"\n", 2)
 	}
