@@ -3,6 +3,8 @@ package limittest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -109,5 +111,51 @@ func newestCycle(f *fixture) {
 	f.cancel(newest)
 	if d := f.peek(q); d.RetryAfter != 10*time.Second {
 		f.Errorf("the newest booking cancelled: got %+v, want the next permit in 10s", d)
+	}
+}
+
+// raisedBooking tests that a booking which is refused under a faster rate than that of the take before is admitted at
+// RetryAfter, and not before, although only such bookings ask for the key.
+func raisedBooking(f *fixture) {
+	if !reservesAhead(f.engine) {
+		return
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for i := range 60 {
+		slow, fast := time.Duration(r.Int64N(3600)+30)*time.Second, time.Duration(r.Int64N(20)+1)*time.Second
+		longest, taken, cost := time.Duration(r.Int64N(900))*time.Millisecond, int64(3), 1+r.Int64N(3)
+		if i%3 == 2 { // units of one cost delay each other, however empty a leaky bucket is
+			taken, cost = 1, 1
+		}
+		limits := func(unit time.Duration) []weir.Limit {
+			bucket := weir.TokenBucket{Rate: weir.Per(1, unit), Burst: 3}
+			switch i % 3 {
+			case 0:
+				return []weir.Limit{bucket}
+			case 1:
+				return []weir.Limit{bucket, weir.Cycle{Rate: weir.Per(9, time.Second)}}
+			}
+			return []weir.Limit{weir.LeakyBucket{Rate: weir.Per(1, unit), Queue: 3}}
+		}
+		name := fmt.Sprint("raised ", i)
+		before, after := f.rule(name, limits(slow)...), f.rule(name, limits(fast)...)
+		f.take(before.For("k", taken))
+		f.refusedUntil(longest, after.For("k", cost), time.Duration(cost)*fast-longest)
+	}
+}
+
+// refusedUntil tests that a booking within longest is refused for retry.
+func (f *fixture) refusedUntil(longest time.Duration, q weir.Request, retry time.Duration) {
+	f.Helper()
+	if d := f.book(longest, q).Decision; d.Allowed || d.RetryAfter != retry {
+		f.Fatalf("%s: %d within %v: got %+v, want a refusal for %v", q.Rule, q.Cost, longest, d, retry)
+	}
+	f.clock.advance(retry - f.tick)
+	if d := f.book(longest, q).Decision; d.Allowed || d.RetryAfter != f.tick {
+		f.Errorf("%s: %d within %v, %v before RetryAfter %v: got %+v", q.Rule, q.Cost, longest, f.tick, retry, d)
+	}
+	f.clock.advance(f.tick)
+	if d := f.book(longest, q).Decision; !d.Allowed || d.Delay != longest {
+		f.Errorf("%s: %d within %v, at RetryAfter %v: got %+v", q.Rule, q.Cost, longest, retry, d)
 	}
 }

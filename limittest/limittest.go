@@ -68,6 +68,7 @@ var pieces = []struct {
 	{"BookedInstantsAreKept", bookedInstants},
 	{"TheNewestBookingIsCancelledExactly", newestBooking},
 	{"ACancelledBookingThatGivesNothingBackWritesNothing", newestCycle},
+	{"ABookingRefusedUnderAFasterRateIsAdmittedAtRetryAfter", raisedBooking},
 	{"StrangeKeysAndRuleNamesNeverMeet", namesNeverMeet},
 	{"StateOutlivesAChangeOfRateAndBurst", stateOutlivesChange},
 	{"AnotherPeriodOrAlgorithmIsAnotherState", anotherState},

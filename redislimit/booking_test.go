@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
@@ -45,6 +47,7 @@ func bookable(t *testing.T, random *rand.Rand) *weir.Rule {
 type bookingDuel struct {
 	*testing.T
 	now           int64 // us
+	beat          int64 // us; the clock moves on by multiples of it
 	memory, redis weir.Engine
 	booked        [][2]*weir.Reservation
 	history       string
@@ -98,7 +101,7 @@ func (d *bookingDuel) step(random *rand.Rand, rule *weir.Rule) {
 			d.settle(i, min(random.Int64N(3), random.Int64N(3))*random.Int64N(3))
 		}
 	case 4:
-		d.now += random.Int64N(3000) * 1000
+		d.now += random.Int64N(3000) * 1000 / d.beat * d.beat
 	case 5:
 		a, err := d.memory.Take(d.Context(), q)
 		b, other := d.redis.Take(d.Context(), q)
@@ -113,16 +116,21 @@ func (d *bookingDuel) step(random *rand.Rand, rule *weir.Rule) {
 	d.same(fmt.Sprintf("peek %d", q.Cost), a, b)
 }
 
+func newBookingDuel(t *testing.T, client rueidis.Client, now, beat int64) *bookingDuel {
+	d := &bookingDuel{T: t, now: now, beat: beat}
+	clock := func() int64 { return d.now * 1000 }
+	d.memory = weir.NewMemory(weir.MemoryOptions{Clock: clock})
+	d.redis = newEngine(t, client, redislimit.Options{Prefix: fresh(), Clock: clock, Linger: time.Hour})
+	return d
+}
+
 func TestMemoryAndRedisBookAlike(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	client, delayed := dial(t, redistest.Start(t)), 0
 	n := randtest.Rounds(t, 200, 66)
 	for range n {
-		d := &bookingDuel{T: t, now: 1_700_000_000_000_000 + random.Int64N(1e9)*1000}
-		clock := func() int64 { return d.now * 1000 }
-		d.memory = weir.NewMemory(weir.MemoryOptions{Clock: clock})
-		d.redis = newEngine(t, client, redislimit.Options{Prefix: fresh(), Clock: clock, Linger: time.Hour})
+		d := newBookingDuel(t, client, 1_700_000_000_000_000+random.Int64N(1e9)*1000, 1000)
 		rule := bookable(t, random)
 		d.history = fmt.Sprintln(rule)
 		for range 50 {
@@ -132,6 +140,40 @@ func TestMemoryAndRedisBookAlike(t *testing.T) {
 	}
 	if delayed < 2*n {
 		t.Errorf("%d bookings for a later instant: they prove little", delayed)
+	}
+}
+
+// All times are multiples of so high a power of 2 us that no conversion rounds.
+func TestMemoryAndRedisBookAlikeUnderALimitThatChanges(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(randtest.Seed(t), 1))
+	client := dial(t, redistest.Start(t))
+	for range randtest.Rounds(t, 200, 66) {
+		d := newBookingDuel(t, client, 1<<50, 1<<20)
+		bucket := func() weir.Limit {
+			return weir.TokenBucket{Rate: weir.Per(1, time.Microsecond<<(17+random.IntN(4))), Burst: 1 + random.Int64N(8)}
+		}
+		thrice := weir.Per(3, time.Microsecond<<23)
+		kinds := []func() []weir.Limit{
+			func() []weir.Limit { return []weir.Limit{bucket()} },
+			func() []weir.Limit { return []weir.Limit{bucket(), bucket()} },
+			func() []weir.Limit {
+				return []weir.Limit{bucket(), weir.Cycle{Rate: thrice}, weir.RateGate{Rate: thrice}}
+			},
+			func() []weir.Limit {
+				b := bucket().(weir.TokenBucket)
+				return []weir.Limit{weir.LeakyBucket{Rate: b.Rate, Queue: b.Burst}}
+			},
+		}
+		limits := kinds[random.IntN(len(kinds))]
+		for range 5 {
+			rule := newRule(t, "r", limits()...)
+			d.history += fmt.Sprintln(rule)
+			d.booked = nil // Redis cancels exactly what was converted to another rate and back, too
+			for range 12 {
+				d.step(random, rule)
+			}
+		}
 	}
 }
 

@@ -31,7 +31,9 @@ func BookAhead(parts []Part, now, longest int64) Answer {
 	}
 	wait, binding, hold := bookingWait(parts, now, longest)
 	if wait > 0 {
-		return describe(parts, now, wait, binding)
+		answer := describe(parts, now, wait, binding)
+		answer.Changed = refuseBooking(parts, now)
+		return answer
 	}
 	changed := BookFor(parts, now, hold)
 	answer := describe(parts, now, 0, -1)
@@ -55,6 +57,18 @@ func bookingWait(parts []Part, now, longest int64) (wait int64, binding int, hol
 		hold = max(hold, own)
 	}
 	return wait, binding, hold
+}
+
+// refuseBooking converts, like a refused Take, the states that delay the booking under a faster rate than the one that wrote
+// them, so that the units drain as the answer says. A leaky bucket may delay it with room left.
+func refuseBooking(parts []Part, now int64) (changed bool) {
+	for i := range parts {
+		if p := &parts[i]; p.Hold(now) > 0 {
+			p.Changed = convertRefused(p.Algorithm, &p.State, now, p.Cost)
+			changed = changed || p.Changed
+		}
+	}
+	return changed
 }
 
 // Hold returns the time until the part's own instant.

@@ -43,6 +43,7 @@ while pos <= #args and not beyond and (work <= MOST_WORK or number == 0) do
         if decide(s, 'when', tails[key]) == nil then special.vacant = inf end -- the peek reports the value
       end
       refused = special.due - now > longest or special.vacant > now
+      special.refused = refused
       o = o + 1
       out[o] = pack('<dd', special.due, special.vacant)
     elseif op == 'withdraw' or op == 'undo' then

@@ -115,7 +115,8 @@ if buckets > 0 then
     if tf >= den then tw, tf = tw + 1, tf - den end
     local ahead = tw - now
     local fits = (ahead < bw or ahead == bw and tf <= bf) and (leaky or told <= now)
-    if op == 'when' or op == 'book' then
+    local late = faster and op == 'peek' and special and special.refused
+    if op == 'when' or op == 'book' or late then
       local room = tw - bw + (tf > bf and 1 or 0)
       local own = leaky and tw - dw + (tf > df and 1 or 0) or max(room, told)
       if op == 'when' then
@@ -123,13 +124,13 @@ if buckets > 0 then
         special.due = max(special.due, own)
         return fits
       end
-      fits = true
-      if not leaky then
+      late, fits = late and own > now, not late
+      if not leaky and fits then
         if own < special.due and w < special.due then tw, tf = special.due + cw, cf end
         if special.due > now then at = special.due + 0.5 end
       end
     end
-    if op == 'peek' or not fits and op == 'take' and not faster then return fits end
+    if op == 'peek' and not late or not fits and op == 'take' and not faster then return fits end
     if fits or op == 'record' then
       if ahead > MOST_AHEAD then tw, tf = max(w, now + MOST_AHEAD), 0 end
       w, f = tw, tf

@@ -151,6 +151,7 @@ local limits = {}
 -- taken, past for an undo: the instant of the undone take or booking, and how long ago it was; nil if its caller settles or
 --             cancels it
 -- due, vacant of a book: its instant, and when there is space. Limits raise both when they are asked.
+-- refused     of a book: it is refused. It then peeks, and a bucket that delays it converts its state to a faster rate
 -- given       a withdraw is being read
 local special
 local beyond -- the instant at which a decision needs other boundaries of a quota
