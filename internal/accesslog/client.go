@@ -14,8 +14,11 @@ type client struct {
 	why          string
 }
 
-// maxClients bounds the clients that are remembered by the texts that name them.
-const maxClients = 1 << 16
+// The bounds of the clients that are remembered by the texts that name them: how many, and how long a text is.
+const (
+	maxClients    = 1 << 16
+	maxClientText = 256
+)
 
 // clients makes clients of the texts of lines, and remembers them.
 type clients struct {
@@ -36,6 +39,9 @@ func (c *clients) of(peer, forwarded []byte) client {
 		return known
 	}
 	found := c.find(string(peer), string(forwarded))
+	if len(c.text) > maxClientText {
+		return found
+	}
 	if len(c.known) == maxClients {
 		clear(c.known)
 	}

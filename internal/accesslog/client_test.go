@@ -176,3 +176,23 @@ func jsonOf(random *rand.Rand, form string) string {
 }
 
 func pickOf(random *rand.Rand, of ...string) string { return of[random.IntN(len(of))] }
+
+func TestOnlyShortTextsOfClientsAreRemembered(t *testing.T) {
+	c := newClients(trusting)
+	for i := range 2000 {
+		list := fmt.Appendf(nil, "192.0.2.%d,", i) // of which no two are equal
+		for range i % 3 {
+			list = append(list, strings.Repeat("198.51.100.1,", 100)...)
+		}
+		if got := c.of([]byte("10.0.0.1"), append(list, "203.0.113.7"...)); got.key != "203.0.113.7" {
+			t.Fatalf("%.80s: got %+v, want 203.0.113.7", list, got)
+		}
+	}
+	bytes := 0
+	for text := range c.known {
+		bytes += len(text)
+	}
+	if len(c.known) != 2000/3+1 || bytes > len(c.known)*maxClientText {
+		t.Errorf("%d clients are remembered by %d bytes, want %d, by %d bytes each at most", len(c.known), bytes, 2000/3+1, maxClientText)
+	}
+}

@@ -133,10 +133,16 @@ func (s *source) Lacks(name string) bool {
 	return true
 }
 
-// mostTexts bounds the values that are remembered, so that equal ones are one text.
-const mostTexts = 1 << 16
+// The bounds of the values that are remembered, so that equal ones are one text: how many, and how long each is.
+const (
+	mostTexts   = 1 << 16
+	longestText = 256
+)
 
 func (s *source) text(value []byte) string {
+	if len(value) > longestText {
+		return string(value)
+	}
 	if text, ok := s.texts[string(value)]; ok {
 		return text
 	}

@@ -37,3 +37,15 @@ func TestAReplayOfRulesSaysWhereItsMemoryCuts(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyShortValuesOfLogsAreRemembered(t *testing.T) {
+	s := source{texts: map[string]string{}}
+	for _, size := range []int{0, 1, longestText, longestText + 1, 1 << 20} {
+		if value := strings.Repeat("x", size); s.text([]byte(value)) != value {
+			t.Errorf("a value of %d bytes is another", size)
+		}
+	}
+	if len(s.texts) != 3 {
+		t.Errorf("%d values are remembered, want the 3 short ones", len(s.texts))
+	}
+}
