@@ -11,7 +11,7 @@
 //	report, err := traffic.Replay([]simulate.Candidate{candidate}, simulate.Options{Top: 10})
 //
 // Every line is either an event of the replay or counted as unparsed, with a reason. The order of the lines does not
-// matter: a shuffled log gives the same report, byte for byte.
+// matter: a shuffled log gives the same figures.
 //
 // A [Driver] needs no log. It offers requests at steady rates to one [Subject] or more. Its reports are the same in every
 // run. A [Pattern] is made-up traffic of many clients, on which [Pattern.Compare] tries candidates in a [Scenario].

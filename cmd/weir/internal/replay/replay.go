@@ -52,7 +52,8 @@ inside of what Kubernetes, Docker or syslog write around it. Its first 1,000 lin
 show the format, or what a pipe brings in 2 seconds; the report says which it is,
 and what is taken for the time and the client. --log-format tells it. Without a
 FILE, or with '-', replay reads standard input, until its end or until Ctrl-C.
-Several files are one stream. The order of the lines does not matter.
+Several files are one stream. The order of the lines does not matter, except with
+--config: it decides lines of one instant in the order of the log.
 
 A key consists of one field or several: ip, method, path (without the query),
 query, uri, status, user, referer, agent, host, header.NAME. Any other name is a
