@@ -112,6 +112,9 @@ func (o *options) readLogs(pattern simulate.Pattern, in io.Reader, errs io.Write
 		for _, left := range traffic.Reasons() {
 			fmt.Fprintf(errs, "weir: %s: %s left out: the line %s\n", cli.Printable(name), cli.Plural(left.Lines, "line"), cli.Printable(left.Reason))
 		}
+		if read := traffic.Logs(); len(read) > 0 && read[0].Format == "record" {
+			fmt.Fprintf(errs, "weir: %s: the recorded costs are not read: each request costs 1, unless --traffic says cost; weir replay --cost cost reads them\n", cli.Printable(name))
+		}
 		if err := pattern.UseLog(name, traffic); err != nil {
 			return cli.Fail(o.Of(err), "a line needs a time and the fields of --key, in the combined or common format or as JSON")
 		}
