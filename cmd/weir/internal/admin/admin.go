@@ -157,7 +157,7 @@ func (h *handler) override(r *http.Request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	before, err := h.Overrides.Set(ctx, e, h.Engine)
+	before, err := h.Overrides.Set(ctx, &e, h.Engine)
 	if err != nil {
 		return nil, refused(err)
 	}

@@ -35,11 +35,11 @@ func (h *handler) reach(e *override.Entry) (warnings []string, err error) {
 	if why, near := rules.NoClient(e.Key, e.Prefix); h.CheckKey && near && missed.reached > 0 {
 		warnings = append(warnings, fmt.Sprintf("no check of a client's address has %s: %s", missed.what(), why))
 	}
-	if _, err := weir.ParseLimits(e.Limit); err != nil {
-		return nil, nil // Set says what is wrong with it
-	}
 	for _, rule := range named {
-		if e.StandsIn(rule) {
+		switch standsIn, err := e.StandsIn(rule); {
+		case err != nil:
+			return nil, errWrong{err}
+		case standsIn:
 			continue
 		}
 		if e.Rule != "" {
@@ -81,7 +81,10 @@ func Idle(e *override.Entry, named []*weir.Rule, config *rules.Config) string {
 		if _, _, missed := miss(e, rule, config); missed {
 			continue
 		}
-		if e.StandsIn(rule) {
+		switch standsIn, err := e.StandsIn(rule); {
+		case err != nil:
+			return err.Error()
+		case standsIn:
 			return ""
 		}
 		why = unlike(e, rule)

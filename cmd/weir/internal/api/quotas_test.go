@@ -24,7 +24,7 @@ func newQuotas(t *testing.T, rules ...string) *API {
 	}
 	engine := table.Around(weir.NewMemory(weir.MemoryOptions{}))
 	for key, limit := range map[string]string{"swiss": "100/s and quota 2/month in Europe/Zurich", "free": "1000/s"} {
-		if _, err := table.Set(t.Context(), override.Entry{Key: key, Limit: limit, Until: time.Now().Add(time.Hour)}, engine); err != nil {
+		if _, err := table.Set(t.Context(), &override.Entry{Key: key, Limit: limit, Until: time.Now().Add(time.Hour)}, engine); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -73,14 +73,14 @@ func (t *Table) Idle(why func(*Entry) string) {
 // OnChange has changed called after each change.
 func (t *Table) OnChange(changed func()) { t.changed.Store(&changed) }
 
-// Set puts an entry into force, in place of that of the same rule and key. It returns that, or nil. Other daemons follow
-// within a second.
-func (t *Table) Set(ctx context.Context, e Entry, engine weir.Engine) (before *Entry, err error) {
+// Set puts an entry into force, in place of that of the same rule and key. It returns that, or nil, and writes the entry as
+// it is in force. Other daemons follow within a second.
+func (t *Table) Set(ctx context.Context, e *Entry, engine weir.Engine) (before *Entry, err error) {
 	if err := e.check(engine, time.Now()); err != nil {
 		return nil, err
 	}
 	e.Until = e.Until.UTC().Round(0) // as it comes back from the store
-	return t.change(ctx, e.target(), &e)
+	return t.change(ctx, e.target(), e)
 }
 
 // Remove ends an entry, and returns it.

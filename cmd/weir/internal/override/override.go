@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ type target struct {
 
 func (e *Entry) target() target { return target{e.Rule, e.Key, e.Prefix} }
 
-// check returns what is wrong with an entry. The engine must hold its limit.
+// check writes the limit of an entry in its normal form, or returns what is wrong with the entry. The engine must hold the limit.
 func (e *Entry) check(engine weir.Engine, now time.Time) error {
 	switch {
 	case len(e.Key) > weir.MaxKey || len(e.Rule) > maxText || len(e.Limit) > maxText:
@@ -70,10 +71,14 @@ func (e *Entry) check(engine weir.Engine, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	e.Limit = textOf(rule)
 	return engine.Check(rule)
 }
 
-// asRule returns the limit as a rule of a name, or what is wrong with it.
+// textOf returns the limits of a rule in their normal form.
+func textOf(rule *weir.Rule) string { return strings.TrimPrefix(rule.String(), rule.Name()+"=") }
+
+// asRule returns the limit as a rule of a name, or what is wrong with it. Limits of which one denies all are a block.
 func (e *Entry) asRule(name string) (*weir.Rule, error) {
 	limits, err := weir.ParseLimits(e.Limit)
 	if err != nil {
@@ -86,14 +91,20 @@ func (e *Entry) asRule(name string) (*weir.Rule, error) {
 			return nil, fmt.Errorf("override: limit: %s has no lease; add one, like lease 1m", limit)
 		}
 	}
+	if slices.ContainsFunc(limits, func(l weir.Limit) bool { return l == weir.DenyAll{} }) {
+		return weir.NewRule(name, weir.DenyAll{})
+	}
 	return weir.NewRule(name, limits...)
 }
 
-// StandsIn reports whether the limit of an entry stands in for those of a rule. A slot is given back to the rule, so a
-// limit without slots must not admit to a rule with slots, nor the reverse. Blocks admit nothing.
-func (e *Entry) StandsIn(rule *weir.Rule) bool {
+// StandsIn reports whether the limit of an entry stands in for those of a rule, or what is wrong with it. A slot is given
+// back to the rule, so a limit without slots must not admit to a rule with slots, nor the reverse. Blocks admit nothing.
+func (e *Entry) StandsIn(rule *weir.Rule) (bool, error) {
 	made, err := e.asRule("rule")
-	return err == nil && (e.Limit == Block || (enginekit.Held(made) != nil) == (enginekit.Held(rule) != nil))
+	if err != nil {
+		return false, err
+	}
+	return textOf(made) == Block || (enginekit.Held(made) != nil) == (enginekit.Held(rule) != nil), nil
 }
 
 // errFull is the error of an entry beyond MaxEntries.

@@ -41,7 +41,7 @@ func newTable(t testing.TB, path string) *Table {
 func set(t testing.TB, table *Table, engine weir.Engine, rule, key, limit string) {
 	t.Helper()
 	key, prefix := strings.CutSuffix(key, "*")
-	if _, err := table.Set(t.Context(), Entry{Rule: rule, Key: key, Prefix: prefix, Limit: limit, Until: time.Now().Add(time.Hour)}, engine); err != nil {
+	if _, err := table.Set(t.Context(), &Entry{Rule: rule, Key: key, Prefix: prefix, Limit: limit, Until: time.Now().Add(time.Hour)}, engine); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -168,7 +168,7 @@ func TestWrongEntriesAreRefused(t *testing.T) {
 		"shadows and candidates":  {Limit: Block, Until: soon, Rule: "a~shadow"},
 		"rule, key or limit is l": {Limit: Block, Until: soon, Key: strings.Repeat("k", weir.MaxKey+1)},
 	} {
-		if _, err := table.Set(t.Context(), e, engine); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := table.Set(t.Context(), &e, engine); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want %s", e, err, want)
 		}
 	}

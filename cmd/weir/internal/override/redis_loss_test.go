@@ -188,7 +188,7 @@ func TestAnEntryHasRoomOnceAnotherIsRemoved(t *testing.T) {
 	}
 	l.server.Do(fields...)
 	more := Entry{Key: "more", Limit: Block, Until: time.Now().Add(time.Hour)}
-	if _, err := l.daemons[1].Set(t.Context(), more, l.engine); err != errFull {
+	if _, err := l.daemons[1].Set(t.Context(), &more, l.engine); err != errFull {
 		t.Errorf("an entry beyond %d: got %v", MaxEntries, err)
 	}
 	l.settle()
@@ -196,7 +196,7 @@ func TestAnEntryHasRoomOnceAnotherIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.settle()
-	if _, err := l.daemons[1].Set(t.Context(), more, l.engine); err != nil {
+	if _, err := l.daemons[1].Set(t.Context(), &more, l.engine); err != nil {
 		t.Errorf("after one was removed: %v", err)
 	}
 	if got := len(l.daemons[1].Entries()); got != MaxEntries {

@@ -55,6 +55,7 @@ func newIndex(entries []Entry, now time.Time, unread func(Entry, error)) (*index
 			unread(e, err)
 			continue
 		}
+		e.Limit = textOf(rule)
 		x.of[e.target()] = &inForce{Entry: e, until: e.Until.UnixNano(), limits: rule.Limits(), held: enginekit.Held(rule) != nil}
 		if e.Prefix && !slices.Contains(x.lengths, len(e.Key)) {
 			x.lengths = append(x.lengths, len(e.Key))
