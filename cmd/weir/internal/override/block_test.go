@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/randtest"
 )
 
@@ -54,4 +55,45 @@ func randomBlock(r *rand.Rand) string {
 		text += word
 	}
 	return text + []string{"", " "}[r.IntN(2)]
+}
+
+// A refusal has the end of a block only if the call fits from then on.
+func TestARefusalHasTheEndOfABlockOnlyIfOnlyBlocksRefuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := newTable(t, "")
+		engine := table.Around(weir.NewMemory(weir.MemoryOptions{}))
+		jobs, n := rule(t, "jobs=concurrency 2 lease 1m"), rule(t, "n=fixed window 10/h")
+		set(t, table, engine, "jobs", "hk", "concurrency 5 lease 1m")
+		set(t, table, engine, "jobs", "h*", Block)
+		set(t, table, engine, "", "blocked", Block)
+		set(t, table, engine, "n", "more", "fixed window 50/h")
+		later := Entry{Rule: "n", Key: "later", Limit: Block, Until: time.Now().Add(2 * time.Hour)}
+		if _, err := table.Set(t.Context(), &later, engine); err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range []struct {
+			requests []weir.Request
+			want     time.Duration
+		}{
+			{[]weir.Request{jobs.For("hk", 10)}, weir.Never}, // the block of h* is not in force for it
+			{[]weir.Request{jobs.For("hx", 2)}, time.Hour},
+			{[]weir.Request{jobs.For("hx", 10)}, weir.Never}, // also without the block
+			{[]weir.Request{n.For("blocked", 1), n.For("free", 10)}, time.Hour},
+			{[]weir.Request{n.For("blocked", 1), n.For("free", 100)}, weir.Never},
+			{[]weir.Request{n.For("free", 100), n.For("blocked", 1)}, weir.Never},
+			{[]weir.Request{n.For("blocked", 1), n.For("more", 50)}, time.Hour},
+			{[]weir.Request{n.For("blocked", 1), n.For("later", 1)}, 2 * time.Hour},
+			{[]weir.Request{n.For("later", 1), n.For("blocked", 1)}, 2 * time.Hour},
+			{[]weir.Request{n.For("free", 11)}, weir.Never},
+		} {
+			d, err := engine.Take(t.Context(), c.requests...)
+			if err != nil || d.Allowed || d.RetryAfter != c.want {
+				t.Errorf("%d: got %+v, %v, want a refusal for %s", i, d, err, c.want)
+			}
+			results := make([]weir.Result, 1)
+			if err := engine.Each(t.Context(), enginekit.Calls(weir.OpTake, c.requests[0]), results); err != nil || len(c.requests) == 1 && results[0].Decision.RetryAfter != c.want {
+				t.Errorf("%d, one of several: got %+v, %v, want a refusal for %s", i, results[0], err, c.want)
+			}
+		}
+	})
 }

@@ -13,7 +13,7 @@ const pollEvery = 500 * time.Millisecond
 
 // open returns the table of a store, with its entries.
 func open(ctx context.Context, s store, log *slog.Logger) (*Table, error) {
-	t := &Table{store: s, log: log}
+	t := &Table{store: s, log: log, unused: weir.NewMemory(weir.MemoryOptions{})}
 	return t, t.refresh(ctx)
 }
 

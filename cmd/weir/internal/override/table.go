@@ -2,7 +2,6 @@ package override
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -22,6 +21,7 @@ type Table struct {
 	mu      sync.Mutex            // one change at a time
 	log     *slog.Logger
 	changed atomic.Pointer[func()] // see OnChange
+	unused  *weir.Memory           // which has no state of any key
 
 	secret atomic.Pointer[[]byte] // nil until it is asked for, and after a change of the store
 	former []byte                 // the last one; mu guards it
@@ -75,7 +75,11 @@ func newIndex(entries []Entry, now time.Time, unread func(Entry, error)) (*index
 
 // find returns the entry of a request, or nil. That of the key goes before those of prefixes, that of a longer prefix before
 // shorter ones, and that of the rule before that of all rules.
-func (x *index) find(rule, key string, held bool, now int64) *inForce {
+func (x *index) find(asked weir.Request, now int64) *inForce {
+	if asked.Rule == nil { // the engine will say so
+		return nil
+	}
+	rule, key, held := asked.Rule.Name(), asked.Key, enginekit.Held(asked.Rule) != nil
 	if strings.Contains(rule, "~") { // shadows, candidates and probes
 		return nil
 	}
@@ -130,23 +134,19 @@ func (e *inForce) rule(asked *weir.Rule) *weir.Rule {
 // Requests returns the requests by the limits in force for their keys: the same slice if they have no entries.
 func (t *Table) Requests(requests []weir.Request) []weir.Request {
 	if x := t.current.Load(); x != nil {
-		return x.requests(requests)
+		return x.requests(requests, time.Now().UnixNano())
 	}
 	return requests
 }
 
-func (x *index) requests(requests []weir.Request) []weir.Request {
-	now, cloned := time.Now().UnixNano(), false
+func (x *index) requests(requests []weir.Request, now int64) []weir.Request {
+	cloned := false
 	for i := range requests {
-		asked := requests[i].Rule
-		if asked == nil { // the engine will say so
-			continue
-		}
-		e := x.find(asked.Name(), requests[i].Key, enginekit.Held(asked) != nil, now)
+		e := x.find(requests[i], now)
 		if e == nil {
 			continue
 		}
-		if rule := e.rule(asked); rule != nil {
+		if rule := e.rule(requests[i].Rule); rule != nil {
 			if !cloned {
 				requests, cloned = slices.Clone(requests), true
 			}
@@ -154,67 +154,6 @@ func (x *index) requests(requests []weir.Request) []weir.Request {
 		}
 	}
 	return requests
-}
-
-// Engine is an engine whose keys may have other limits. weir.Find finds it below functions around it.
-type Engine struct {
-	weir.Engine
-	*Table
-	below weir.Engine
-}
-
-// Unwrap returns the engine below, for weir.Find.
-func (e *Engine) Unwrap() weir.Engine { return e.below }
-
-// Around returns the engine by the limits of the table.
-func (t *Table) Around(below weir.Engine) *Engine {
-	return &Engine{weir.Wrap(below, t.around), t, below}
-}
-
-func (t *Table) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
-	x := t.current.Load()
-	if x == nil {
-		return next(ctx, call)
-	}
-	if call.Op == weir.OpEach && call.Each != nil {
-		each := weir.Batch{Calls: slices.Clone(call.Each.Calls), Results: call.Each.Results}
-		for i := range each.Calls {
-			x.change(&each.Calls[i])
-		}
-		call.Each = &each
-		a, err := next(ctx, call)
-		for i := range each.Results {
-			x.date(&each.Results[i].Decision)
-		}
-		return a, err
-	}
-	x.change(&call)
-	a, err := next(ctx, call)
-	x.date(&a.Decision)
-	if a.Reservation != nil {
-		x.date(&a.Reservation.Decision)
-	}
-	return a, err
-}
-
-// change lets a call that asks for units ask by the limits in force.
-func (x *index) change(call *weir.Call) {
-	switch call.Op {
-	case weir.OpTake, weir.OpTakeUpTo, weir.OpReserve, weir.OpReserveAhead, weir.OpPeek:
-		call.Requests = x.requests(call.Requests)
-	}
-}
-
-// date says when a blocked key is free.
-func (x *index) date(d *weir.Decision) {
-	if d.Allowed || d.RetryAfter != weir.Never || d.Rule == "" {
-		return
-	}
-	now := time.Now().UnixNano()
-	if e := x.find(d.Rule, d.Key, false, now); e != nil && e.Limit == Block {
-		d.RetryAfter = time.Duration(e.until - now)
-		d.ResetAfter = d.RetryAfter
-	}
 }
 
 // Entries returns the entries in force, in order.
