@@ -39,7 +39,7 @@ func (e *Entry) Value(s Slot) (value []byte, ok bool) {
 			v = b.sources[i].take(v)
 		}
 		if v != nil {
-			return v, len(v) != 1 || v[0] != '-'
+			return v, e.layout.format.exact || len(v) != 1 || v[0] != '-'
 		}
 	}
 	return nil, false

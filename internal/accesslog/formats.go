@@ -30,6 +30,7 @@ type format struct {
 	took    string        // the variable with the duration of the request
 	unit    time.Duration // of took
 	told    bool          // by the user
+	exact   bool          // a dash is a value like any other
 }
 
 // shape is how a format finds its variables.
@@ -81,7 +82,7 @@ var formats = []format{
 	{name: "traefik-json", shape: byJSON, time: "StartUTC StartLocal", client: "ClientHost", stamp: Starts, took: "Duration", unit: 1},
 	{name: "envoy-json", shape: byJSON, time: "start_time", client: "downstream_remote_address x_forwarded_for", stamp: Starts, took: "duration", unit: time.Millisecond},
 	{name: "nginx-json", shape: byJSON, time: "time_iso8601 time_local msec", client: "remote_addr", stamp: Ends, took: "request_time", unit: time.Second},
-	{name: "record", shape: byJSON, time: "time", client: "-", needs: "rule key cost allowed", stamp: Starts},
+	{name: "record", shape: byJSON, time: "time", client: "-", needs: "rule key cost allowed", stamp: Starts, exact: true},
 	{name: "json", shape: byJSON},
 	{name: "csv", shape: byColumns},
 }

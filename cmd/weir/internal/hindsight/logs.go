@@ -79,7 +79,7 @@ func (l *Logs) recorded(e *accesslog.Entry, rule, key []byte, allowed bool) (why
 	hashed, _ := e.Value(l.hashed)
 	cost, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil || cost < 0 {
-		return "is of a recording, and has no cost", nil
+		return "is of a recording, and has no cost that is a number from 0", nil
 	}
 	l.line = Line{At: e.Time, From: e.Time, To: e.Time, Client: key, Recorded: &Recorded{l.source.text(rule), l.source.text(key), cost, allowed, string(hashed) == "true"}}
 	return "", l.traffic.Add(&l.line)
