@@ -46,8 +46,6 @@ func (o *recordOptions) addFlags(cmd *cobra.Command) {
 func (o *recordOptions) check(isSet func(flag string) bool) error {
 	share, err := strconv.ParseFloat(strings.TrimSuffix(o.share, "%"), 64)
 	switch {
-	case o.path == "" && isSet("record"):
-		return cli.Misuse(errors.New("--record '': not a file name"), "name the file: --record record.jsonl")
 	case o.path == "":
 		for _, flag := range []string{"record-share", "record-size", "record-files", "record-hash"} {
 			if isSet(flag) {
