@@ -30,6 +30,7 @@ type Options struct {
 	Rules     func() ([]*weir.Rule, *rules.Config) // those in force; the second is nil without files
 	Save      func() error                         // saves the states; nil if there is no file for them
 	Drain     func()                               // begins a stop
+	Away      func() string                        // why the engine does not decide, or ""; nil for one that always does
 	CheckKey  bool                                 // gateways name keys, and an address among them counts as its network
 	Log       *slog.Logger
 	Live      *live.Live // learns of changes, and has the requests of the last minutes; nil for none, in tests
@@ -70,6 +71,7 @@ func New(o Options) http.Handler {
 		"POST /v1/admin/remove":   h.remove,
 		"POST /v1/admin/grant":    h.grant,
 		"POST /v1/admin/reset":    h.reset,
+		"POST /v1/admin/peek":     h.peek,
 		"POST /v1/admin/explain":  h.explain,
 		"POST /v1/admin/snapshot": h.snapshot,
 		"POST /v1/admin/drain":    h.drain,
@@ -108,7 +110,7 @@ func write(w http.ResponseWriter, value any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		status := http.StatusServiceUnavailable
-		if errors.As(err, new(errWrong)) {
+		if errors.As(err, new(errWrong)) || errors.As(err, new(*weir.RequestError)) {
 			status = http.StatusBadRequest
 		}
 		w.Header().Set("Content-Type", "application/problem+json")
@@ -194,74 +196,6 @@ func (h *handler) rule(name string) (*weir.Rule, error) {
 	return nil, wrong("rule %q: %s", name, unnamed(config, name))
 }
 
-// grant gives units back.
-func (h *handler) grant(r *http.Request) (any, error) {
-	var asked struct {
-		oneKey
-		Units int64 `json:"units"`
-	}
-	if err := read(r, &asked, "rule", "key", "units"); err != nil {
-		return nil, err
-	}
-	if asked.Units <= 0 {
-		return nil, wrong("units are %d, want a number above 0", asked.Units)
-	}
-	return h.about(r, "grant", asked.oneKey, func(ctx context.Context, q weir.Request) error {
-		q.Cost = asked.Units
-		_, err := h.Engine.Return(ctx, q)
-		return err
-	})
-}
-
-// reset clears a key.
-func (h *handler) reset(r *http.Request) (any, error) {
-	var c oneKey
-	if err := read(r, &c, "rule", "key"); err != nil {
-		return nil, err
-	}
-	return h.about(r, "reset", c, func(ctx context.Context, q weir.Request) error { return h.Engine.Reset(ctx, q) })
-}
-
-// about changes the state of a key, and answers with how it was and is.
-func (h *handler) about(r *http.Request, what string, c oneKey, do func(context.Context, weir.Request) error) (any, error) {
-	rule, err := h.rule(c.Rule)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	q := rule.For(c.Key, 1)
-	before, err := h.Engine.Peek(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	if err = do(ctx, q); err != nil && weir.WasCounted(err) == weir.CountedNo {
-		return nil, err
-	}
-	done := answer{Before: stateOf(before), After: "unknown", Warnings: h.missed(rule, c.Key)} // unless the engine fails meanwhile
-	if err == nil {
-		var after weir.Decision
-		if after, err = h.Engine.Peek(ctx, q); err == nil {
-			done.After = stateOf(after)
-		}
-	}
-	return h.audit(r, what, target{oneKey: c}, done), err
-}
-
-// missed warns of a key that no request has under a rule.
-func (h *handler) missed(rule *weir.Rule, key string) []string {
-	_, config := h.Rules()
-	return misses(&override.Entry{Key: key}, []*weir.Rule{rule}, config).warnings()
-}
-
-// state is how full a key is.
-type state struct {
-	Limit     int64 `json:"limit"`
-	Remaining int64 `json:"remaining"`
-}
-
-func stateOf(d weir.Decision) state { return state{d.Limit, d.Remaining} }
-
 // shown is a rule in force.
 type shown struct {
 	Rule   string        `json:"rule"`
@@ -284,7 +218,7 @@ func (h *handler) rules(r *http.Request) (any, error) {
 		return map[string]any{"rules": all}, nil
 	}
 	for _, r := range named {
-		all = append(all, shown{Rule: r.Name(), Fields: []rules.Field{{Name: "limit", Text: strings.TrimPrefix(r.String(), r.Name()+"=")}}})
+		all = append(all, shown{Rule: r.Name(), Fields: []rules.Field{{Name: "limit", Text: textOf(r)}}})
 	}
 	return map[string]any{"rules": all}, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -46,7 +47,7 @@ func TestAChangeOfUnknownOutcomeIsInTheLog(t *testing.T) {
 	} {
 		peeks, fails = 0, map[weir.Op]error{c.op: c.err}
 		var log bytes.Buffer
-		h := New(Options{Engine: engine, Rules: func() ([]*weir.Rule, *rules.Config) { return []*weir.Rule{rule}, nil }, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		h := New(Options{Engine: engine, Overrides: new(override.Table), Rules: func() ([]*weir.Rule, *rules.Config) { return []*weir.Rule{rule}, nil }, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		r := httptest.NewRequest(http.MethodPost, "/v1/admin/reset", strings.NewReader(`{"rule":"login","key":"alice"}`))
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r.WithContext((&door.Port{Open: door.Anyone("ops", door.Admin)}).Mark(r.Context())))

@@ -40,6 +40,7 @@ func (h *handler) key(r *http.Request) (any, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	var reached []weir.Request
+	var plans []bool // whether one may put another limit in place of each
 	named, config := h.Rules()
 	more := 0
 	for _, rule := range named {
@@ -50,19 +51,26 @@ func (h *handler) key(r *http.Request) (any, error) {
 			more++
 			continue
 		}
-		reached = append(reached, rule.For(asked.Key, 1))
+		q, planned := h.request(rule, asked.Key)
+		reached, plans = append(reached, q), append(plans, planned)
 	}
-	used, unused, err := h.states(ctx, reached)
+	used, unused, err := h.states(ctx, reached, plans)
 	if err != nil {
 		return nil, err
 	}
 	all := append(used, unused...)
 	more += max(len(all)-mostShown, 0)
-	return map[string]any{"key": asked.Key, "rules": all[:min(len(all), mostShown)], "more": more, "overrides": h.concerning(asked.Key)}, nil
+	return struct {
+		Key       string           `json:"key"`
+		Rules     []keyState       `json:"rules"`
+		More      int              `json:"more"`
+		Overrides []override.Entry `json:"overrides"`
+		Warnings  []string         `json:"warnings,omitempty"`
+	}{asked.Key, all[:min(len(all), mostShown)], more, h.concerning(asked.Key), h.away()}, nil
 }
 
 // states asks how full a key is under rules, in one call of the engine.
-func (h *handler) states(ctx context.Context, requests []weir.Request) (used, unused []keyState, err error) {
+func (h *handler) states(ctx context.Context, requests []weir.Request, plans []bool) (used, unused []keyState, err error) {
 	used = []keyState{}
 	by := h.Overrides.Requests(append([]weir.Request(nil), requests...))
 	calls, results := make([]weir.Call, len(requests)), make([]weir.Result, len(requests))
@@ -78,10 +86,9 @@ func (h *handler) states(ctx context.Context, requests []weir.Request) (used, un
 		if result.Err != nil {
 			return nil, nil, result.Err
 		}
-		d := result.Decision
-		s := keyState{Rule: requests[i].Rule.Name(), Text: strings.TrimPrefix(by[i].Rule.String(), by[i].Rule.Name()+"="), Limit: d.Limit, Remaining: d.Remaining, ResetAfter: d.ResetAfter.Seconds()}
-		if wait := d.RetryAfter.Seconds(); d.RetryAfter != weir.Never {
-			s.RetryAfter = &wait
+		d, s := result.Decision, keyStateOf(by[i], result.Decision)
+		if plans[i] && by[i] == requests[i] {
+			s.Text += ", unless a plan gives another"
 		}
 		if d.Allowed && d.Remaining >= d.Limit {
 			unused = append(unused, s)
@@ -90,6 +97,15 @@ func (h *handler) states(ctx context.Context, requests []weir.Request) (used, un
 		}
 	}
 	return used, unused, nil
+}
+
+// keyStateOf returns how full the key of a request is, by what a peek has answered.
+func keyStateOf(q weir.Request, d weir.Decision) keyState {
+	s := keyState{Rule: q.Rule.Name(), Text: textOf(q.Rule), Limit: d.Limit, Remaining: d.Remaining, ResetAfter: d.ResetAfter.Seconds()}
+	if wait := d.RetryAfter.Seconds(); d.RetryAfter != weir.Never {
+		s.RetryAfter = &wait
+	}
+	return s
 }
 
 // concerning returns the overrides that concern a key.

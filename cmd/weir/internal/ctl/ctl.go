@@ -91,7 +91,7 @@ func (c *control) peek() *cobra.Command {
 		Use: "peek RULE KEY", Short: "Show how full a key is", Example: "  weir ctl peek login 192.0.2.1",
 		Args: exactly("RULE", "KEY"), ValidArgsFunction: c.completeRule,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.ask(cmd, http.MethodPost, "/v1/peek", map[string]string{"rule": args[0], "key": args[1]}, func(a answer) string {
+			return c.ask(cmd, http.MethodPost, "/v1/admin/peek", map[string]string{"rule": args[0], "key": args[1]}, func(a answer) string {
 				text := fmt.Sprintf("%s of %s remain", cli.Thousands(a.Remaining), cli.Thousands(a.Limit))
 				switch {
 				case a.Allowed:

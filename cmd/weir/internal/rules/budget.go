@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -43,6 +44,30 @@ func (l *loader) checkBudgets() {
 			}
 		}
 	}
+}
+
+// StatesOf returns limits whose states are all that requests may have left for a key, as engines have it, under a rule that callers
+// can name. The limit of the rule comes first, and others follow if they do not go on from it.
+func (c *Config) StatesOf(rule, key string) (limits []*weir.Rule) {
+	r := c.names[rule]
+	if r == nil {
+		return nil
+	}
+	others := slices.Collect(maps.Values(r.plans))
+	if own := r.ownLimit(key); own != nil {
+		others = []*weir.Rule{own}
+	}
+	engine, tried := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return 0 }}), 0
+	limits = []*weir.Rule{r.Limit}
+	for _, limit := range others {
+		if !slices.ContainsFunc(limits, func(kept *weir.Rule) bool {
+			tried++
+			return goesOn(engine, strconv.Itoa(tried), kept, limit)
+		}) {
+			limits = append(limits, limit)
+		}
+	}
+	return limits
 }
 
 // goesOn reports whether each limit of a rule goes on from the states of another rule of its name. It tries keys of its own.

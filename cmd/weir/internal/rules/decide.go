@@ -170,6 +170,19 @@ func (r *Rule) limitOf(key string, values []value) *weir.Rule {
 	return r.Limit
 }
 
+// LimitOf returns the limit of a key, as engines have it, under a rule that callers can name: that of the key in keys, or else that
+// of the rule, in place of which plans may put another.
+func (c *Config) LimitOf(rule, key string) (limit *weir.Rule, plans bool) {
+	r := c.names[rule]
+	if r == nil {
+		return nil, false
+	}
+	if own := r.ownLimit(key); own != nil {
+		return own, false
+	}
+	return r.Limit, len(r.plans) > 0
+}
+
 // costOf returns the cost of a request. It saturates at the largest cost, which fits no limit that can be written.
 func (r *Rule) costOf(values []value, factor int64) (cost int64, ok bool) {
 	cost = r.cost
