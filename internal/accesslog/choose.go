@@ -43,10 +43,8 @@ func (l *layout) pick(present, readable []int) bool {
 	l.chosen = chosen{}
 	c := &l.chosen
 	c.time = l.most(l.format.timeList(), readable)
-	if l.format.shape == byFields || l.format.shape == byColumns {
-		if slices.Contains(l.names, "date") && slices.Contains(l.names, "time") && (c.time == "date" || c.time == "time") {
-			c.time, c.clock = "date", "time"
-		}
+	if l.inColumns() && (c.time == "date" || c.time == "time") && min(l.at("date"), l.at("time")) >= 0 && readable[l.at(c.time)] <= sampleLines {
+		c.time, c.clock = "date", "time" // as neither can be read alone
 	}
 	if c.client = l.most(l.format.clientList(), present); l.lack(c.client, present) {
 		c.client = ""

@@ -58,3 +58,18 @@ func TestTheFirstLinesOfALogMayHaveSeveralDirectives(t *testing.T) {
 		t.Errorf("got %v, %+v, want 3 entries, which %s", got, r.Found(), want)
 	}
 }
+
+func TestColumnsOfTheTimeAreReadAloneOrTogether(t *testing.T) {
+	for _, log := range []string{
+		"date,time,ip\n2023-10-11,22:14:11,192.0.2.1",
+		"date,time,ip\n2023-10-11T22:14:11Z,0.005,192.0.2.1",
+		"time,date,ip\n2023-10-11T22:14:11Z,20231011,192.0.2.1",
+		"user\ttime\tip\n\t2023-10-11T22:14:11Z\t192.0.2.1",
+		"\ttime\tip\n0\t2023-10-11T22:14:11Z\t192.0.2.1",
+	} {
+		got, r := read(t, Options{}, log, "ip")
+		if len(got) != 1 || got[0] != "192.0.2.1" || !strings.HasPrefix(r.Found()[0].Why, "fits all") {
+			t.Errorf("%s: got clients %v, %+v, %v, want 192.0.2.1", log, got, r.Found(), r.Reasons())
+		}
+	}
+}

@@ -123,6 +123,9 @@ func (l *layout) isHeader(line []byte, wanted []field) bool {
 	return true
 }
 
+// inColumns reports whether each line has a value for each variable.
+func (l *layout) inColumns() bool { return l.format.shape == byColumns || l.format.shape == byFields }
+
 // mayNeed are the fields of objects that may be read.
 func (f *format) mayNeed(wanted []field) (names []string) {
 	names = slices.Concat(f.timeList(), f.clientList(), forwardedNames, strings.Fields(f.needs))

@@ -7,7 +7,7 @@ func (l *layout) entry(line []byte, long bool) (e *Entry, why string) {
 	if long || len(line) > maxLine {
 		return nil, whyLong
 	}
-	line = bytes.TrimLeft(line, " \t")
+	line = l.trim(line)
 	if len(line) == 0 {
 		return nil, whyBlank
 	}
@@ -27,11 +27,19 @@ func (l *layout) entry(line []byte, long bool) (e *Entry, why string) {
 	return &l.last, ""
 }
 
+// trim returns a line without the spaces before it, unless these separate columns.
+func (l *layout) trim(line []byte) []byte {
+	if c, ok := l.split.(*columns); ok && c.separator == '\t' {
+		return line
+	}
+	return bytes.TrimLeft(line, " \t")
+}
+
 // read reads the values of a line, and the time among them. A line of columns with a value too many or too few has values in
 // other columns than theirs, and a client may have chosen which.
 func (l *layout) read(line []byte) (fits fit, at stamp, why string) {
 	fits = l.split.split(line, l.values)
-	if !fits.whole && (l.format.shape == byColumns || l.format.shape == byFields) {
+	if !fits.whole && l.inColumns() {
 		return fits, at, whyColumns
 	}
 	at, why = l.stamp()

@@ -110,9 +110,9 @@ func (l *layout) wrapIn(w *format, unwrapper splitter) {
 // score reads the first lines of a log.
 func (l *layout) score(lines [][]byte, wanted []field) (s score) {
 	first := l.header
-	l.step = time.Hour
+	l.step = time.Second
 	for _, line := range lines {
-		line = bytes.TrimLeft(line, " \t")
+		line = l.trim(line)
 		if len(line) == 0 || l.isHeader(line, wanted) {
 			continue
 		}

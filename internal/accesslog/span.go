@@ -21,8 +21,8 @@ const (
 	back
 )
 
-// ParseBound reads an instant, such as 2026-11-27T08:00:00Z or 2026-11-27 08:00 in UTC, a day, or a duration such as 90m
-// 7d or 2d12h.
+// ParseBound reads an instant, such as 2026-11-27T08:00:00Z or 2026-11-27 08:00 in UTC, a day, or a duration such as
+// 90m, 7d or 2d12h.
 func ParseBound(text string) (Bound, error) {
 	if d, ok := parseBack(text); ok {
 		return Bound{back, int64(d)}, nil
