@@ -32,6 +32,9 @@ func (h *handler) reach(e *override.Entry) (warnings []string, err error) {
 		warnings = append(warnings, "it concerns every key, because every key begins with an empty prefix")
 	}
 	warnings = append(warnings, missed.warnings()...)
+	if others := sharing(e, e.Rule, config); len(others) > 0 {
+		warnings = append(warnings, fmt.Sprintf("it also stands in for the limit of %s, in the same budget", names(others)))
+	}
 	if why, near := rules.NoClient(e.Key, e.Prefix); h.CheckKey && near && missed.reached > 0 {
 		warnings = append(warnings, fmt.Sprintf("no check of a client's address has %s: %s", missed.what(), why))
 	}
@@ -110,7 +113,26 @@ func miss(e *override.Entry, rule *weir.Rule, config *rules.Config) (why string,
 		return "", false, false
 	}
 	why, near = config.NoKey(rule.Name(), e.Key, e.Prefix)
+	if why != "" && len(sharing(e, rule.Name(), config)) > 0 {
+		return "", false, false
+	}
 	return why, near, why != ""
+}
+
+// sharing returns the rules that count in the budget of another rule and may have the key of an entry.
+func sharing(e *override.Entry, rule string, config *rules.Config) (others []string) {
+	if config == nil || rule == "" {
+		return nil
+	}
+	for _, r := range config.Rules {
+		if r.Budget != rule {
+			continue
+		}
+		if why, _ := config.NoKey(r.Name, e.Key, e.Prefix); why == "" {
+			others = append(others, r.Name)
+		}
+	}
+	return others
 }
 
 // misses returns the rules that have no request with the key of an entry.

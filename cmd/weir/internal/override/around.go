@@ -66,13 +66,19 @@ func (t *Table) date(d *weir.Decision, x *index, asked, decided []weir.Request, 
 	if d.Allowed || d.RetryAfter != weir.Never || d.Rule == "" {
 		return
 	}
-	until, unblocked := int64(0), slices.Clone(decided)
-	for i := range decided {
-		if e := x.find(asked[i], now); e != nil && e.Limit == Block {
-			until, unblocked[i] = max(until, e.until), asked[i]
+	until, others := int64(0), make([]weir.Request, 0, len(asked))
+	for i, q := range asked {
+		e, by := x.find(q, now), decided[i]
+		if e == nil || e.Limit != Block || textOf(by.Rule) != Block {
+			others = append(others, by)
+			continue
+		}
+		until = max(until, e.until)
+		if by.Rule != q.Rule { // otherwise the caller has got the request from Requests
+			others = append(others, q)
 		}
 	}
-	if until == 0 || !t.fit(unblocked) {
+	if until == 0 || len(others) > 0 && !t.fit(others) {
 		return
 	}
 	d.RetryAfter = max(1, time.Duration(until-time.Now().UnixNano())) // 1 if the block has just ended
