@@ -336,3 +336,33 @@ func TestAReloadIsInForceForWaitingCallers(t *testing.T) {
 		}
 	}, "default=token bucket 1/h burst 1")
 }
+
+// The answer to a wait is that of the limit in force, whatever the limit was when the caller came.
+func TestAWaitThatAReloadEndsAnswersByTheNewLimit(t *testing.T) {
+	const refused = `,"refused_by":0,"cause":"count"}`
+	for _, test := range []struct{ path, before, after, took, ask, want string }{
+		{"wait", "fixed window 5/60s", "fixed window 3/60s", `{"key":"a","cost":5}`, `{"key":"a","cost":5,"patience":60}`,
+			`{"allowed":false,"rule":"default","key":"a","limit":3,"remaining":0,"retry_after":null,"reset_after":30,"delay":0` + refused},
+		{"wait", "quota 5/day", "quota 9/month", `{"key":"a","cost":5}`, `{"key":"a","patience":60}`,
+			`"limit":9,"remaining":8,"retry_after":0,"reset_after":2592030,"delay":0,"reset_at":"2000-02-01T00:00:00Z"}`},
+		{"reserve", "concurrency 1 lease 5m", "concurrency 2 lease 1m", `{"key":"a"}`, `{"key":"a","patience":60}`, `"lease":60,"token":"`},
+		{"reserve", "concurrency 2 lease 5m", "concurrency 1 lease 1m", `{"key":"a","cost":2}`, `{"key":"a","cost":2,"patience":60}`,
+			`"limit":1,"remaining":0,"retry_after":null,"reset_after":300,"delay":0,"refused_by":0,"cause":"count","lease":60}`},
+	} {
+		t.Run(test.path+" under "+test.after, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, a *API) {
+				time.Sleep(24*time.Hour - 30*time.Second)
+				post(a, "/v1/reserve", test.took)
+				c := send(a, "/v1/"+test.path, test.ask)
+				after, err := weir.ParseRule("default=" + test.after)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.desk.Use([]*weir.Rule{after}, nil)
+				if w := <-c.answer; !strings.Contains(w.Body.String(), test.want) || c.took != 0 {
+					t.Errorf("got %safter %v, want %s at once", w.Body, c.took, test.want)
+				}
+			}, "default="+test.before)
+		})
+	}
+}

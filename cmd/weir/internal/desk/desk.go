@@ -81,7 +81,7 @@ func New(o Options) *Desk {
 		own := []byte(rand.Text())
 		d.options.Secret = func(context.Context) ([]byte, error) { return own, nil }
 	}
-	d.queue = newWaits(o.Engine, o.Wait, d.resolve)
+	d.queue = newWaits(o.Engine, o.Wait, func(q weir.Request) weir.Request { return d.Overridden(d.present([]weir.Request{q}))[0] })
 	d.beside.desk = d
 	d.holds.room.most = mostHeld
 	d.overrider, _ = weir.Find[overrider](d.engine)

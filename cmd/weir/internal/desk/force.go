@@ -1,6 +1,8 @@
 package desk
 
 import (
+	"cmp"
+	"slices"
 	"time"
 	"weak"
 
@@ -69,16 +71,27 @@ func (d *Desk) Overridden(requests []weir.Request) []weir.Request {
 	return d.overrider.Requests(requests)
 }
 
-// resolve returns a request by the rule and the override that are in force. A rule that is gone stays as it was.
-func (d *Desk) resolve(r weir.Request) weir.Request {
+// present returns requests by the rules in force. A rule that is gone stays as it was.
+func (d *Desk) present(requests []weir.Request) []weir.Request {
 	f := d.force.Load()
-	if r.Rule == nil {
-		return r
+	if slices.ContainsFunc(requests, func(q weir.Request) bool { return f.successor(q.Rule) != nil }) {
+		requests = slices.Clone(requests)
+		for i := range requests {
+			requests[i].Rule = cmp.Or(f.successor(requests[i].Rule), requests[i].Rule)
+		}
 	}
-	if now := f.named[r.Rule.Name()]; now != nil && f.retired[weak.Make(r.Rule)] {
-		r.Rule = now
+	return requests
+}
+
+// successor returns the rule that has replaced one of the past, or nil.
+func (f *InForce) successor(past *weir.Rule) *weir.Rule {
+	if past == nil {
+		return nil
 	}
-	return d.Overridden([]weir.Request{r})[0]
+	if now := f.named[past.Name()]; now != past && f.retired[weak.Make(past)] {
+		return now
+	}
+	return nil
 }
 
 // Changed has waiting callers look at the limits in force, after overrides have changed.
@@ -178,7 +191,7 @@ func Lease(requests []weir.Request) (first time.Duration) {
 // QuotaEnd returns when the window of a quota ends, as a time of its zone, after a decision on requests: of the quota that
 // refuses, or else of the one whose window ends last. ok is false if the limits that decided have no quota.
 func (d *Desk) QuotaEnd(made weir.Decision, requests []weir.Request) (end time.Time, ok bool) {
-	for _, q := range d.Overridden(requests) {
+	for _, q := range d.Overridden(d.present(requests)) {
 		if q.Key == made.Key && q.Rule.Name() == made.Rule {
 			return quotaEnd(factsOf(q.Rule).quotas, made)
 		}

@@ -99,7 +99,7 @@ func (d *Desk) Wait(p Patient, requests []weir.Request) (weir.Decision, error) {
 	}
 	got, err := d.get(p, requests, (*attempt).take)
 	if err == nil {
-		d.Took(nil, requests, nil, got.decision)
+		d.Took(nil, got.asks, nil, got.decision)
 	}
 	return got.decision, err
 }
@@ -118,16 +118,17 @@ func (d *Desk) Reserve(p Patient, requests []weir.Request) (made weir.Decision, 
 	if err != nil {
 		return got.decision, "", 0, err
 	}
-	d.Recorded(requests, got.decision.Allowed)
+	d.Recorded(got.asks, got.decision.Allowed)
 	if got.hold == nil || !got.decision.Allowed {
-		return got.decision, "", Lease(requests), nil
+		return got.decision, "", Lease(got.asks), nil
 	}
-	token, life = d.handOver(secret, got.hold, requests)
+	token, life = d.handOver(secret, got.hold, got.asks)
 	return got.decision, token, life, nil
 }
 
 // granted is what a call took.
 type granted struct {
+	asks     []weir.Request // by the rules that decided: those in force at the end of a wait
 	decision weir.Decision
 	undo     func(context.Context) error
 	hold     *weir.Reservation // nil unless it was reserved
@@ -147,6 +148,10 @@ func (d *Desk) get(p Patient, requests []weir.Request, ask func(*attempt, contex
 	ctx, end := c.begin()
 	defer end()
 	got, err := c.inMemory(ctx, ask)
+	if c.Patience > 0 {
+		c.asks = d.present(requests)
+	}
+	got.asks = c.asks
 	if err == nil && got.decision.Allowed && c.Client.Err() != nil {
 		c.undo(got)
 		err = c.Client.Err()
@@ -223,13 +228,13 @@ func (c *attempt) hold(ctx context.Context) (granted, error) {
 			_ = r.Cancel(ctx) // releases slots that may have been taken
 			return granted{}, err
 		}
-		return granted{r.Decision, r.Cancel, r}, nil
+		return granted{decision: r.Decision, undo: r.Cancel, hold: r}, nil
 	}
 	r, err := c.desk.queue.Acquire(ctx, c.asks...)
 	if err != nil {
 		return granted{}, err
 	}
-	return granted{r.Decision, r.Cancel, r.Reservation}, nil
+	return granted{decision: r.Decision, undo: r.Cancel, hold: r.Reservation}, nil
 }
 
 // undo gives back what was taken for a client that has gone.
@@ -286,5 +291,5 @@ func (c *attempt) describe(err error) (granted, error) {
 	if tooLong, ok := errors.AsType[*weir.WaitError](err); ok {
 		d.RetryAfter = max(d.RetryAfter, tooLong.Need)
 	}
-	return granted{decision: d}, failed
+	return granted{asks: c.asks, decision: d}, failed
 }
