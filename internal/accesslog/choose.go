@@ -94,7 +94,7 @@ func (l *layout) bind(wanted []field) {
 	c := &l.chosen
 	c.timeAt, c.clockAt, c.tookAt = l.at(c.time), l.at(c.clock), l.at(c.took)
 	c.peerAt, c.forwardedAt = l.peerPlaces(), l.forwardedPlaces()
-	c.userAt = -1
+	c.linesAt, c.userAt = l.at(forwardedLines), -1
 	if l.format.shape == byPattern {
 		c.userAt = l.at("remote_user")
 	}

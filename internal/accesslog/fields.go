@@ -44,6 +44,9 @@ var (
 	targetNames = []string{"uri", "request_uri", "url", "request.uri", "RequestPath"}
 )
 
+// forwardedLines holds all lines of a field that a request may have several times.
+const forwardedLines = "request.headers.X-Forwarded-For.*"
+
 // fields are those that every format may have, with further names that callers use.
 var fields = []struct {
 	names   []string

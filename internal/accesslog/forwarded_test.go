@@ -62,6 +62,22 @@ func TestTheForwardedListOfAJSONLineCountsInAnyOrderOfTheLines(t *testing.T) {
 	}
 }
 
+func TestAListThatWasForwardedInSeveralLinesCountsAsOne(t *testing.T) {
+	for lines, want := range map[string]string{
+		`["203.0.113.66","203.0.113.7"]`:                       "203.0.113.7", // the first is of a client that lies
+		`["203.0.113.66, 203.0.113.7"]`:                        "203.0.113.7",
+		`["203.0.113.66\", \"x","198.51.100.1","203.0.113.7"]`: "203.0.113.7",
+		`["203.0.113.7"]`:                                      "203.0.113.7",
+		`[]`:                                                   "10.0.0.1",
+		`"203.0.113.7"`:                                        "10.0.0.1", // Caddy writes none
+	} {
+		line := `{"ts":1697062451,"request":{"remote_ip":"10.0.0.1","headers":{"X-Forwarded-For":` + lines + `}}}`
+		if got, r := read(t, Options{Client: trusting}, line, "ip"); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: got clients %v, %v, want %s", lines, got, r.Reasons(), want)
+		}
+	}
+}
+
 func TestALaterDirectiveMayNameTheForwardedList(t *testing.T) {
 	log := "#Fields: date time c-ip cs-uri-stem\n2023-10-11 22:14:11 10.0.0.1 /a\n" +
 		"#Fields: date time cs-uri-stem X-Forwarded-For c-ip\n2023-10-11 22:14:12 /a 203.0.113.7 10.0.0.1\n" +

@@ -10,7 +10,7 @@ import (
 )
 
 // object reads lines of one JSON object each, and keeps the values of the wanted fields. A path with dots names a nested
-// field; an index names an array element. If a field occurs twice, the last value counts.
+// field; an index names an array element, and a star the JSON of an array. If a field occurs twice, the last value counts.
 type object struct {
 	slots  map[string]int
 	sizes  [64]bool // the lengths of wanted names: rejects most fields early
@@ -57,7 +57,14 @@ func (o *object) value(depth int) bool {
 		return o.object(depth)
 	case '[':
 		o.keep(nil)
-		return o.array(depth)
+		start, outer := o.at, len(o.path)
+		if !o.array(depth) {
+			return false
+		}
+		o.enter(outer, []byte("*"))
+		o.keep(o.line[start:o.at])
+		o.path = o.path[:outer]
+		return true
 	case '"':
 		text, ok := o.text()
 		if ok {

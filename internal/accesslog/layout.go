@@ -48,6 +48,7 @@ type layout struct {
 type chosen struct {
 	time, clock, client, forwarded, took string // clock is the second column of a time
 	timeAt, clockAt, tookAt, userAt      int
+	linesAt                              int   // of a list in several lines
 	peerAt, forwardedAt                  []int // the best first
 }
 
@@ -128,7 +129,7 @@ func (l *layout) inColumns() bool { return l.format.shape == byColumns || l.form
 
 // mayNeed are the fields of objects that may be read.
 func (f *format) mayNeed(wanted []field) (names []string) {
-	names = slices.Concat(f.timeList(), f.clientList(), forwardedNames, strings.Fields(f.needs))
+	names = slices.Concat(f.timeList(), f.clientList(), forwardedNames, []string{forwardedLines}, strings.Fields(f.needs))
 	if f.took != "" {
 		names = append(names, f.took)
 	}

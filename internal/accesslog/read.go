@@ -1,6 +1,10 @@
 package accesslog
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
 
 // entry reads a line, or returns the reason why it cannot. The entry is valid until the next call.
 func (l *layout) entry(line []byte, long bool) (e *Entry, why string) {
@@ -113,6 +117,10 @@ func (l *layout) peer() []byte {
 
 // forwarded returns the list of addresses that proxies have forwarded with the last line, empty without one.
 func (l *layout) forwarded() []byte {
+	var lists []string
+	if at := l.chosen.linesAt; at >= 0 && l.clients.choose != nil && l.values[at] != nil && json.Unmarshal(l.values[at], &lists) == nil && len(lists) > 1 {
+		return []byte(strings.Join(lists, ","))
+	}
 	for _, at := range l.chosen.forwardedAt {
 		if list := l.values[at]; len(list) > 0 && string(list) != "-" {
 			return list
