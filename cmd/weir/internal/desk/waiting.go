@@ -26,7 +26,7 @@ type lineOf struct {
 type reason uint8
 
 const (
-	reasonNever    reason = iota // the cost is above the capacity
+	reasonNever    reason = iota // the cost is above the capacity, which is 0 for a blocked key
 	reasonPatience               // the turn would come, or did not come, before the end of the caller's patience
 	reasonFull                   // too many callers wait
 	reasonLeft                   // the client has gone
