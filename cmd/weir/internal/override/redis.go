@@ -172,7 +172,7 @@ func (r *redis) put(ctx context.Context, at target, e *Entry) error {
 	case stamp == 0:
 		return errFull
 	}
-	r.seen = stamp
+	r.seen, r.version = stamp, -1 // the next poll reads the hash, also if Redis goes back to the last version
 	r.known[name] = newField(stamp, content, e)
-	return nil // the next poll reads the version, and the changes of other daemons
+	return nil
 }

@@ -121,15 +121,28 @@ func TestALossRightAfterAChangeLosesNoEntry(t *testing.T) {
 	l.want("attacker=deny all", "old=deny all", "other=deny all")
 }
 
-// Daemons agree on the last change of each key, whatever Redis loses between their polls.
+// A Redis that restarts from an older file, or fails over to a replica that lags, has the version that all daemons know.
+func TestALossOfTheLastChangeAloneLosesNoEntry(t *testing.T) {
+	l := newLosing(t, 2)
+	set(t, l.daemons[0], l.engine, "", "old", Block)
+	l.settle()
+	saved := l.server.Do("DUMP", "weir:overrides").(string)
+	set(t, l.daemons[0], l.engine, "", "attacker", Block)
+	l.server.Do("RESTORE", "weir:overrides", "0", saved, "REPLACE")
+	l.settle()
+	l.want("attacker=deny all", "old=deny all")
+}
+
+// Daemons agree on the last change of each key, whatever Redis loses between their polls: all of its data, or the last
+// changes, as after a restart from an older file or a failover.
 func TestNoLossOfTheDataOfRedisUndoesAChange(t *testing.T) {
 	l := newLosing(t, 3)
 	for seed := range randtest.Seeds(t, 40, 10) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		limits := map[string]string{}
+		limits, saved := map[string]string{}, any(nil)
 		for step := range 30 {
 			d, key := l.daemons[r.IntN(3)], fmt.Sprint(seed, "-", r.IntN(4))
-			switch r.IntN(6) {
+			switch r.IntN(8) {
 			case 0, 1:
 				limit := fmt.Sprintf("fixed window %d/h", 10+step)
 				set(t, d, l.engine, "", key, limit)
@@ -142,6 +155,12 @@ func TestNoLossOfTheDataOfRedisUndoesAChange(t *testing.T) {
 				}
 			case 3:
 				l.server.Do("FLUSHALL")
+			case 4:
+				saved = l.server.Do("DUMP", "weir:overrides")
+			case 5:
+				if saved, ok := saved.(string); ok {
+					l.server.Do("RESTORE", "weir:overrides", "0", saved, "REPLACE")
+				}
 			default:
 				l.poll(d)
 			}
