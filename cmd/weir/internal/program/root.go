@@ -72,5 +72,6 @@ It also fetches pages politely, and compares limits on made-up traffic.`,
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(serve.Command(), serve.TokenCommand(), replay.Command(), simulate.Command(), check.Command(), pace.Command(), fetch.Command(),
 		inspect.RulesCommand(), inspect.ExplainCommand(), ctl.Command(), versionCommand(), completionCommand())
+	cli.PlainNumbers(root)
 	return root, started
 }
