@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
@@ -123,9 +123,9 @@ func (c *control) grant() *cobra.Command {
 used: for that, put another limit in force with weir ctl limit.`,
 		Args: exactly("RULE", "KEY", "UNITS"), ValidArgsFunction: c.completeRule,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			units, err := strconv.ParseInt(args[2], 10, 64)
+			units, err := cli.ParseWhole(args[2])
 			if err != nil || units < 1 {
-				return cli.Misusef("units are a whole number above 0", "ctl grant: %q is no number of units", args[2])
+				return cli.Misusef("units are a whole number above 0 in plain digits, like 10", "ctl grant: %q is no number of units", args[2])
 			}
 			return c.ask(cmd, http.MethodPost, "/v1/admin/grant", map[string]any{"rule": args[0], "key": args[1], "units": units}, changed)
 		},
@@ -198,7 +198,7 @@ func (c *control) override(name, limit string) *cobra.Command {
 			case given == (until != ""):
 				return cli.Misusef("say for how long: --for 1h, or --until 2026-12-01T00:00:00Z", "ctl %s: want one of --for and --until", name)
 			case given:
-				e.Until = time.Now().Add(during).UTC().Truncate(time.Second)
+				e.Until = endOf(time.Now(), during)
 			default:
 				if e.Until, err = time.Parse(time.RFC3339, until); err != nil {
 					return cli.Misusef("a time is like 2026-12-01T00:00:00Z", "--until %s: not a time", cli.Printable(until))
@@ -214,6 +214,15 @@ func (c *control) override(name, limit string) *cobra.Command {
 	cmd.Flags().DurationVar(&during, "for", 0, "for this long, like 1h")
 	cmd.Flags().StringVar(&until, "until", "", "until this `TIME`, like 2026-12-01T00:00:00Z")
 	return cmd
+}
+
+// endOf returns when an override ends that lasts for a time at least: on a whole second, which is easier to read.
+func endOf(now time.Time, during time.Duration) time.Time {
+	end := now.Add(during).UTC()
+	if during <= weir.MaxPeriod-time.Second { // the daemon accepts no end beyond MaxPeriod
+		end = end.Add(time.Second - 1)
+	}
+	return end.Truncate(time.Second)
 }
 
 func (c *control) overrides() *cobra.Command {

@@ -124,6 +124,9 @@ function secondsOf(text) {
 /** goDuration writes seconds as weir ctl reads them: it knows no days. */
 const goDuration = seconds => seconds % 3600 === 0 ? `${seconds / 3600}h` : seconds % 60 === 0 ? `${seconds / 60}m` : `${seconds}s`
 
+/** endOf returns when a time of so many seconds has passed, on a whole second. The daemon accepts no end beyond 366 days. */
+const endOf = seconds => seconds < 366 * units.d ? Math.ceil(Date.now() / 1000 + seconds) : Math.floor(Date.now() / 1000 + seconds)
+
 function overrideForm(key) {
   const what = el('select', {}, ...Object.keys(overrides).map(name => el('option', { value: name, textContent: name })))
   const limit = el('input', { placeholder: '1000/s', autocomplete: 'off', spellcheck: false })
@@ -149,7 +152,7 @@ function overrideForm(key) {
     const text = overrides[what.value] || limit.value
     const at = { rule: rule.value, prefix: prefix.checked }
     const shown = ctl(what.value, ['--for', goDuration(seconds), ...place(at)], [key, ...what.value === 'limit' ? [text] : []])
-    const body = () => ({ ...at, key, limit: text, until: new Date(Math.floor(Date.now() / 1000 + seconds) * 1000).toISOString().replace('.000', '') })
+    const body = () => ({ ...at, key, limit: text, until: new Date(endOf(seconds) * 1000).toISOString().replace('.000', '') })
     const title = { block: `Block ${visible(key)}`, allow: `Exempt ${visible(key)} from limits`, limit: `Limit ${visible(key)} to ${text}` }[what.value]
     if (await change({ title, shown, path: 'v1/admin/override', body })) lookAgain()
   }
