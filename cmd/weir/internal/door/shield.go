@@ -43,7 +43,7 @@ func barred(r *http.Request, origin *http.CrossOriginProtection) *Denied {
 	switch {
 	case !Serves(r):
 		return unknownHost(r)
-	case origin.Check(r) != nil || fromElsewhere(r.Header):
+	case origin.Check(r) != nil || fromElsewhere(r, origin):
 		return &Denied{http.StatusForbidden, "requests from pages of another origin are refused"}
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		return nil
@@ -58,10 +58,15 @@ func barred(r *http.Request, origin *http.CrossOriginProtection) *Denied {
 }
 
 // fromElsewhere reports whether a page of another origin asks, in a frame or for a part of itself. Someone who follows a
-// link may come.
-func fromElsewhere(h http.Header) bool {
+// link may come. Without the fields of newer browsers, the Origin of a read is checked like that of a write.
+func fromElsewhere(r *http.Request, origin *http.CrossOriginProtection) bool {
+	h := r.Header
 	switch h.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none":
+	case "":
+		write := *r
+		write.Method = http.MethodPost
+		return origin.Check(&write) != nil
+	case "same-origin", "none":
 		return false
 	}
 	return h.Get("Sec-Fetch-Mode") != "navigate" || h.Get("Sec-Fetch-Dest") != "document"

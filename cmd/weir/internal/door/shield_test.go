@@ -59,6 +59,9 @@ func TestPagesOfOtherSitesReachNothingBehindAShield(t *testing.T) {
 		"another port of this machine":   {changed(script, func(s *sent) { s.origin, s.site = "http://localhost:3000", "same-site" }), 403},
 		"a frame":                        {sent{method: "GET", host: "localhost:8080", site: "cross-site", mode: "navigate", dest: "iframe"}, 403},
 		"a stream of another site":       {sent{method: "GET", host: "localhost:8080", site: "cross-site", mode: "no-cors", dest: "image"}, 403},
+		"a read by an old browser":       {sent{method: "GET", host: "localhost:8080", origin: "http://evil.example"}, 403},
+		"a read from a sandbox":          {sent{method: "HEAD", host: "localhost:8080", origin: "null"}, 403},
+		"our own read by an old browser": {sent{method: "GET", host: "localhost:8080", origin: "http://localhost:8080"}, 200},
 		"our origin without our header":  {changed(script, func(s *sent) { s.header = "" }), 403},
 		"a beacon":                       {changed(script, func(s *sent) { s.header, s.kind = "", "text/plain" }), 415},
 		"curl -d as it stands":           {changed(curl, func(s *sent) { s.header, s.kind = "", "application/x-www-form-urlencoded" }), 415},
@@ -86,6 +89,28 @@ func TestEveryAnswerBehindAShieldForbidsFramesAndCopies(t *testing.T) {
 		if answer.Header().Get("Access-Control-Allow-Origin") != "" || strings.Contains(answer.Header().Get("Content-Security-Policy"), "unsafe") {
 			t.Errorf("Host %s: got the header %v", host, answer.Header())
 		}
+	}
+}
+
+func TestNoReadOfAnotherOriginComesThroughAShield(t *testing.T) {
+	r := rand.New(rand.NewPCG(44, 2))
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	passed := 0
+	for range 5000 {
+		s := sent{method: pick("GET", "HEAD"), host: pick("localhost", "localhost:8080", "evil.example"), site: pick("", "none", "same-origin", "same-site", "cross-site"),
+			origin: pick("", "null", "http://localhost:8080", "http://localhost", "http://evil.example"), mode: pick("cors", "navigate"), dest: pick("empty", "document", "iframe")}
+		_, through, _ := shielded(s)
+		visits := s.mode == "navigate" && s.dest == "document"
+		ours := s.site == "none" || s.site == "same-origin" || s.site == "" && (s.origin == "" || s.origin == "http://"+s.host)
+		if want := strings.HasPrefix(s.host, "localhost") && (ours || s.site != "" && visits); through != want {
+			t.Fatalf("%+v: the handler was called: %v, want %v", s, through, want)
+		}
+		if through {
+			passed++
+		}
+	}
+	if passed == 0 {
+		t.Error("no request came through")
 	}
 }
 
