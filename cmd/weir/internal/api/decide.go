@@ -172,6 +172,7 @@ func (a *API) patiently(w http.ResponseWriter, r *http.Request, who asker, f for
 		a.refuseWait(w, r, min(p.Patience, a.desk.Longest()), err)
 		return
 	}
+	c.force = a.desk.InForce() // a reload may have ended the wait
 	a.tell(c, d, lease, token, c.requests)
 	writeJSON(w, c.answer)
 }

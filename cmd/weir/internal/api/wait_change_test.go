@@ -111,6 +111,20 @@ func TestAWaitThatAReloadEndsAnswersLikeALaterOne(t *testing.T) {
 	}
 }
 
+// So is the text for people.
+func TestAWaitThatAReloadEndsHasTheNewMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newConfigured(t, `rules: [{name: r, limit: fixed window 5/60s, message: Five at most.}]`)
+		post(a, "/v1/take", `{"rule":"r","key":"a","cost":5}`)
+		c := send(a, "/v1/wait", `{"rule":"r","key":"a","cost":5,"patience":60}`)
+		after := configured(t, `rules: [{name: r, limit: fixed window 3/60s, message: Three at most.}]`)
+		a.desk.Use(after.Named(), after)
+		if w := <-c.answer; !strings.HasPrefix(w.Body.String(), `{"allowed":false,`) || !strings.Contains(w.Body.String(), `"message":"Three at most."`) {
+			t.Errorf("got %s, want the refusal of the new rule", w.Body)
+		}
+	})
+}
+
 // A block refuses the callers that wait and those that come, although it ends within their patience.
 func TestABlockRefusesEveryWaitAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
