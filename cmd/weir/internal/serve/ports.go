@@ -94,6 +94,7 @@ func (o *portOptions) keepFiles(ctx context.Context, log *slog.Logger) {
 			return
 		}
 		log.Info("tokens and certificates reloaded")
+		o.warnOfModes(log)
 	})
 }
 

@@ -284,6 +284,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 		go d.engine.health.watch(ctx, d.engine.guard, d.log)
 	}
 	if o.ports.files != (door.Files{}) {
+		o.ports.warnOfModes(d.log)
 		go o.ports.keepFiles(ctx, d.log)
 	}
 	if d.used.set != nil {

@@ -1,0 +1,35 @@
+package serve
+
+import (
+	"log/slog"
+	"os"
+	"runtime"
+)
+
+// The rights that other users of the machine should not have on a file, by its mode.
+const (
+	othersRead  = 0o004
+	othersWrite = 0o002
+)
+
+// warnOfModes logs which files let other users of the machine pose as a caller or as the daemon. The modes of Windows do not tell.
+func (o *portOptions) warnOfModes(log *slog.Logger) {
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for _, f := range []struct {
+		flag, path string
+		mode       os.FileMode
+		text, mend string
+	}{
+		{"tokens", o.files.Tokens, othersWrite, "every user of this machine can give itself scopes", "chmod o-w"},
+		{"tls-client-ca", o.files.ClientCA, othersWrite, "every user of this machine can let callers in", "chmod o-w"},
+		{"tls-cert", o.files.Cert, othersWrite, "every user of this machine can change the certificate", "chmod o-w"},
+		{"tls-key", o.files.Key, othersRead | othersWrite, "every user of this machine can read or change the key of the daemon", "chmod o-rw"},
+	} {
+		info, err := os.Stat(f.path) // an empty path is none
+		if err == nil && info.Mode().IsRegular() && info.Mode()&f.mode != 0 {
+			log.Warn(f.text, "flag", "--"+f.flag, "file", f.path, "mode", info.Mode().Perm(), "mend", f.mend)
+		}
+	}
+}
