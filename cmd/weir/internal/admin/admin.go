@@ -30,7 +30,7 @@ type Options struct {
 	Rules     func() ([]*weir.Rule, *rules.Config) // those in force; the second is nil without files
 	Save      func() error                         // saves the states; nil if there is no file for them
 	Drain     func()                               // begins a stop
-	Away      func() string                        // why the engine does not decide, or ""; nil for one that always does
+	Policy    func() (answers uint64, away string) // answers of the policy so far, and why the engine does not decide, or ""; nil without a policy
 	CheckKey  bool                                 // gateways name keys, and an address among them counts as its network
 	Log       *slog.Logger
 	Live      *live.Live // learns of changes, and has the requests of the last minutes; nil for none, in tests

@@ -54,6 +54,7 @@ func (h *handler) key(r *http.Request) (any, error) {
 		q, planned := h.request(rule, asked.Key)
 		reached, plans = append(reached, q), append(plans, planned)
 	}
+	since := h.answered()
 	used, unused, err := h.states(ctx, reached, plans)
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (h *handler) key(r *http.Request) (any, error) {
 		More      int              `json:"more"`
 		Overrides []override.Entry `json:"overrides"`
 		Warnings  []string         `json:"warnings,omitempty"`
-	}{asked.Key, all[:min(len(all), mostShown)], more, h.concerning(asked.Key), h.away()}, nil
+	}{asked.Key, all[:min(len(all), mostShown)], more, h.concerning(asked.Key), h.away(since)}, nil
 }
 
 // states asks how full a key is under rules, in one call of the engine.

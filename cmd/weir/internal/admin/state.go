@@ -41,6 +41,7 @@ func (h *handler) peek(r *http.Request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
+	since := h.answered()
 	q, _ := h.request(rule, asked.Key)
 	d, err := h.Engine.Peek(ctx, q)
 	if err != nil {
@@ -51,7 +52,7 @@ func (h *handler) peek(r *http.Request) (any, error) {
 		Key     string `json:"key"`
 		keyState
 		Warnings []string `json:"warnings,omitempty"`
-	}{d.Allowed, asked.Key, keyStateOf(h.inForce(q), d), append(h.caveats(rule, asked.Key), h.away()...)}, nil
+	}{d.Allowed, asked.Key, keyStateOf(h.inForce(q), d), append(h.caveats(rule, asked.Key), h.away(since)...)}, nil
 }
 
 // grant gives units back.
@@ -114,7 +115,7 @@ func (h *handler) about(r *http.Request, what string, c oneKey, do func(context.
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	q, _ := h.request(rule, c.Key)
-	away := h.away()
+	since := h.answered()
 	before, err := h.Engine.Peek(ctx, q)
 	if err != nil {
 		return nil, err
@@ -129,21 +130,34 @@ func (h *handler) about(r *http.Request, what string, c oneKey, do func(context.
 			done.After = stateOf(after)
 		}
 	}
-	if away = append(away, h.away()...); len(away) > 0 {
-		done = answer{Before: "unknown", After: "unknown", Warnings: append(done.Warnings, away[0])}
+	if away := h.away(since); away != nil {
+		done = answer{Before: "unknown", After: "unknown", Warnings: append(done.Warnings, away...)}
 	}
 	return h.audit(r, what, target{oneKey: c}, done), err
 }
 
-// away warns that the engine is away, so that figures are those of the policy.
-func (h *handler) away() []string {
-	if h.Away == nil {
+// answered returns how often the policy has answered in place of the engine.
+func (h *handler) answered() (times uint64) {
+	if h.Policy != nil {
+		times, _ = h.Policy()
+	}
+	return times
+}
+
+// away warns that the engine is away, or that the policy has answered since it had done so a number of times. Then figures are
+// those of the policy, and say nothing about a key.
+func (h *handler) away(since uint64) []string {
+	if h.Policy == nil {
 		return nil
 	}
-	if why := h.Away(); why != "" {
-		return []string{"how full the key is is unknown, and the policy of this daemon answers for now: " + why}
+	times, why := h.Policy()
+	if why == "" && times != since {
+		why = "the engine has just failed"
 	}
-	return nil
+	if why == "" {
+		return nil
+	}
+	return []string{"what the key has used is not known, because the policy of this daemon answers: " + why}
 }
 
 // caveats warns of a key that no request has under a rule, and of other limits that may decide it.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -19,11 +20,13 @@ import (
 
 // counter is a daemon with rules in a file, its log, and why its engine is away.
 type counter struct {
-	t      *testing.T
-	engine weir.Engine
-	config *rules.Config
-	log    bytes.Buffer
-	away   string
+	t       *testing.T
+	engine  weir.Engine
+	config  *rules.Config
+	log     bytes.Buffer
+	failing bool   // each answer is one of the policy
+	away    string // why the engine does not decide
+	local   uint64 // answers of the policy
 	http.Handler
 }
 
@@ -37,9 +40,14 @@ func newCounter(t *testing.T, file string) *counter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.config, c.engine = config, table.Around(weir.NewMemory(weir.MemoryOptions{}))
+	c.config, c.engine = config, table.Around(weir.Wrap(weir.NewMemory(weir.MemoryOptions{}), func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.failing {
+			c.local++
+		}
+		return next(ctx, call)
+	}))
 	c.Handler = New(Options{Engine: c.engine, Overrides: table, Rules: func() ([]*weir.Rule, *rules.Config) { return config.Named(), config },
-		Log: slog.New(slog.NewTextHandler(&c.log, nil)), Away: func() string { return c.away }})
+		Log: slog.New(slog.NewTextHandler(&c.log, nil)), Policy: func() (uint64, string) { return c.local, c.away }})
 	return c
 }
 
@@ -117,12 +125,15 @@ func TestAnOverrideIsShownAndClearedInPlaceOfTheFiles(t *testing.T) {
 func TestNoFigureIsShownWhileTheEngineIsAway(t *testing.T) {
 	c := newCounter(t, keyed)
 	c.away = "the engine has failed for 3s: connection refused"
-	warning := `how full the key is is unknown, and the policy of this daemon answers for now: the engine has failed for 3s`
+	warning := `what the key has used is not known, because the policy of this daemon answers: the engine has failed for 3s`
 	c.ask("grant", `{"rule":"n","key":"a","units":1}`, `"before":"unknown","after":"unknown"`, warning)
 	c.ask("reset", `{"rule":"n","key":"a"}`, `"before":"unknown","after":"unknown"`, warning)
 	c.ask("peek", `{"rule":"n","key":"a"}`, warning)
 	c.ask("key", `{"key":"192.0.2.9"}`, warning)
-	if text := c.log.String(); strings.Count(text, `before="\"unknown\"" after="\"unknown\""`) != 2 {
-		t.Errorf("got the log %s, want two lines of what is unknown", text)
+	c.away, c.failing = "", true // it has not gone for good, or so it seems
+	c.ask("grant", `{"rule":"n","key":"a","units":1}`, `"before":"unknown","after":"unknown"`, "the engine has just failed")
+	c.ask("peek", `{"rule":"n","key":"a"}`, "the engine has just failed")
+	if text := c.log.String(); strings.Count(text, `before="\"unknown\"" after="\"unknown\""`) != 3 {
+		t.Errorf("got the log %s, want three lines of what is unknown", text)
 	}
 }

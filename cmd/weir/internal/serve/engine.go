@@ -89,6 +89,15 @@ type chosenEngine struct {
 	patience time.Duration // the bound on the time of a decision
 }
 
+// answered returns how often the policy has answered in place of the engine, and why the engine does not decide, or "".
+func (e *chosenEngine) answered() (times uint64, away string) {
+	if e.guard != nil {
+		s := e.guard.Stats()
+		times = s.Denied + s.Allowed + s.Local
+	}
+	return times, e.health.fails()
+}
+
 // wrap puts functions around the engine that decides. Only tests change it.
 var wrap = func(e weir.Engine) weir.Engine { return e }
 
