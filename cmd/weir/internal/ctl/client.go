@@ -97,7 +97,7 @@ func unspeakable(err error) error {
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		what = e.JSONPointer.LastToken()
 	}
-	return cli.Misusef("the admin port takes UTF-8 and changes no other key in its place", "ctl: the %s is not UTF-8", cli.Printable(what))
+	return cli.Misusef("the admin port reads UTF-8 alone, and other bytes in their place would name something else", "the %s is not UTF-8", cli.Printable(what))
 }
 
 // maxToken bounds the file of a token, in bytes.

@@ -50,7 +50,7 @@ func (l *loader) checkBudgets() {
 // can name. The limit of the rule comes first, and others follow if they do not go on from it.
 func (c *Config) StatesOf(rule, key string) (limits []*weir.Rule) {
 	r := c.names[rule]
-	if r == nil {
+	if r == nil || r.Limit == nil {
 		return nil
 	}
 	others := slices.Collect(maps.Values(r.plans))
