@@ -82,7 +82,7 @@ func TestAHandlerThatOutlivesItsLeaseKeepsItsSlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer engine.Close()
-	limited, err := httplimit.New(httplimit.Options{Engine: engine, Guard: patientGuard, Rules: []httplimit.Rule{{Limit: "work=concurrency 1 lease 600ms"}}})
+	limited, err := httplimit.New(httplimit.Options{Engine: engine, Guard: patientGuard, Rules: []httplimit.Rule{{Limit: "work=concurrency 1 lease 2s"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestAHandlerThatOutlivesItsLeaseKeepsItsSlot(t *testing.T) {
 	done := make(chan int)
 	go func() { done <- send(slow) }()
 	<-entered
-	for began := time.Now(); time.Since(began) < 2*time.Second; {
+	for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(10 * time.Millisecond) {
 		if status := send(quick); status != http.StatusTooManyRequests {
 			t.Fatalf("status %d while a handler holds the slot, want 429", status)
 		}
