@@ -101,7 +101,7 @@ func TestTheLiveStreamFollowsDecisionsChangesAndReloads(t *testing.T) {
 			writeFile(t, file, "rules:\n  - {name: login, limit: 5/h, key: client, match: any}\n")
 			args := []string{"--http", "127.0.0.1:0", "--config", file, "--admin", "unix:" + socket}
 			if kind == "redis" {
-				args = append(args, "--engine", "redis://"+redistest.Start(t).Addr)
+				args = append(args, "--engine", "redis://"+redistest.Start(t).Addr, "--deadline", "10s")
 			}
 			url := startDaemon(t, args...)
 			v := newViewer(t, socket)
