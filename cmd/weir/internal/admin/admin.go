@@ -218,7 +218,7 @@ func (h *handler) rules(r *http.Request) (any, error) {
 		return map[string]any{"rules": all}, nil
 	}
 	for _, r := range named {
-		all = append(all, shown{Rule: r.Name(), Fields: []rules.Field{{Name: "limit", Text: textOf(r)}}})
+		all = append(all, shown{Rule: r.Name(), Fields: []rules.Field{{Name: "limit", Text: rules.LimitText(r)}}})
 	}
 	return map[string]any{"rules": all}, nil
 }

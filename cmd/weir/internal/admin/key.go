@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // keyState is how full a key is under a rule.
@@ -102,7 +103,7 @@ func (h *handler) states(ctx context.Context, requests []weir.Request, plans []b
 
 // keyStateOf returns how full the key of a request is, by what a peek has answered.
 func keyStateOf(q weir.Request, d weir.Decision) keyState {
-	s := keyState{Rule: q.Rule.Name(), Text: textOf(q.Rule), Limit: d.Limit, Remaining: d.Remaining, ResetAfter: d.ResetAfter.Seconds()}
+	s := keyState{Rule: q.Rule.Name(), Text: rules.LimitText(q.Rule), Limit: d.Limit, Remaining: d.Remaining, ResetAfter: d.ResetAfter.Seconds()}
 	if wait := d.RetryAfter.Seconds(); d.RetryAfter != weir.Never {
 		s.RetryAfter = &wait
 	}

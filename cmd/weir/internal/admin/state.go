@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // request asks for a key under a rule: by the limit of its own that the files give it, or else by that of the rule, in place of which
@@ -25,9 +25,6 @@ func (h *handler) request(rule *weir.Rule, key string) (q weir.Request, plans bo
 func (h *handler) inForce(q weir.Request) weir.Request {
 	return h.Overrides.Requests([]weir.Request{q})[0]
 }
-
-// textOf returns the limits of a rule without its name.
-func textOf(rule *weir.Rule) string { return strings.TrimPrefix(rule.String(), rule.Name()+"=") }
 
 // peek says how full a key is under a rule.
 func (h *handler) peek(r *http.Request) (any, error) {
@@ -167,9 +164,9 @@ func (h *handler) caveats(rule *weir.Rule, key string) []string {
 	switch q, plans := h.request(rule, key); {
 	case h.inForce(q) != q: // it stands in for every limit
 	case q.Rule.String() != rule.String():
-		warnings = append(warnings, fmt.Sprintf("keys gives it the limit %s; a request that names rule and key has %s", textOf(q.Rule), textOf(rule)))
+		warnings = append(warnings, fmt.Sprintf("keys gives it the limit %s; a request that names rule and key has %s", rules.LimitText(q.Rule), rules.LimitText(rule)))
 	case plans:
-		warnings = append(warnings, fmt.Sprintf("a plan may give it another limit than %s; weir explain shows that of a request", textOf(rule)))
+		warnings = append(warnings, fmt.Sprintf("a plan may give it another limit than %s; weir explain shows that of a request", rules.LimitText(rule)))
 	}
 	return warnings
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -75,10 +76,11 @@ func flagError(err error) error {
 	return errors.New(strings.Replace(err.Error(), reason.Error(), what, 1))
 }
 
-// emptyFlag refuses an empty text, like that of --tokens "$UNSET". It would count as if the flag were absent.
+// emptyFlag refuses an empty text, like that of --tokens "$UNSET". It would count as if the flag were absent, or name nothing.
 func emptyFlag(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
-		if f.Value.Type() == "string" && f.Value.String() == "" {
+		many, repeatable := f.Value.(pflag.SliceValue)
+		if repeatable && slices.Contains(many.GetSlice(), "") || f.Value.Type() == "string" && f.Value.String() == "" {
 			err = fmt.Errorf("--%s is empty: leave it out, or give it a value", f.Name)
 		}
 	})

@@ -18,7 +18,8 @@ func TestNoFlagTakesAnEmptyTextForAbsence(t *testing.T) {
 		}
 		cmd.InheritedFlags() // makes those of the parents flags of the command
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if f.Value.Type() != "string" {
+			many, repeatable := f.Value.(pflag.SliceValue)
+			if f.Value.Type() != "string" && !repeatable {
 				return
 			}
 			checked++
@@ -31,7 +32,11 @@ func TestNoFlagTakesAnEmptyTextForAbsence(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), "--"+f.Name+" is empty: ") || *started {
 				t.Errorf("%s --%s '': got %v, want an error before the command starts", cmd.CommandPath(), f.Name, err)
 			}
-			_ = f.Value.Set("some")
+			if repeatable {
+				_ = many.Replace([]string{"some"})
+			} else {
+				_ = f.Value.Set("some")
+			}
 		})
 	}
 	check(root)

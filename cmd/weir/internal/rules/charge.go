@@ -30,7 +30,7 @@ func (d *draft) limit(n node, name string) *weir.Rule {
 	}
 	after, err := made.ChargeAfter()
 	if err != nil {
-		d.given["charge"].fail("is after the work, and %s holds slots during it; give the slots a rule of their own", limitText(made))
+		d.given["charge"].fail("is after the work, and %s holds slots during it; give the slots a rule of their own", LimitText(made))
 	}
 	return after
 }

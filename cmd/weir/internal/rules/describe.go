@@ -30,7 +30,7 @@ func (c *Config) Describe(r *Rule) (fields []Field) {
 	}{{"deny", r.Deny}, {"unlimited", r.Unlimited}, {"shadow", r.Shadow}} {
 		add(flag.name, "true", flag.on)
 	}
-	add("limit", limitText(r.Limit), r.Limit != nil && !r.Deny)
+	add("limit", LimitText(r.Limit), r.Limit != nil && !r.Deny)
 	add("key", strings.Join(c.attributeNames(r.key), ", "), len(r.key) > 0)
 	add("hashed", "true", r.hashed)
 	add("missing", string(r.missing), r.missing != MissingShare)
@@ -41,7 +41,7 @@ func (c *Config) Describe(r *Rule) (fields []Field) {
 	add("charge", r.chargeText(), r.After)
 	add("estimate", estimateText(r.Estimate), r.Estimate != nil)
 	add("on_failure", r.OnFailure.String(), r.HasPolicy)
-	add("candidate", limitText(r.Candidate), r.Candidate != nil)
+	add("candidate", LimitText(r.Candidate), r.Candidate != nil)
 	add("message", r.Message, r.Message != "")
 	return fields
 }
@@ -96,9 +96,6 @@ func (c *Config) costText(r *Rule) string {
 	return "from " + c.mentions[r.costFrom].name + ", default " + strconv.FormatInt(r.cost, 10)
 }
 
-// LimitText returns the limits of a rule as a file writes them.
-func LimitText(r *weir.Rule) string { return limitText(r) }
-
 // Text returns what the rule does to a request that matches: its limit, and in words the number of other limits.
 func (r *Rule) Text() string {
 	switch others := len(r.plans) + len(r.keys); {
@@ -107,12 +104,13 @@ func (r *Rule) Text() string {
 	case r.Unlimited:
 		return "no limit: exempt"
 	case others > 0:
-		return limitText(r.Limit) + ", or " + strconv.Itoa(others) + " of plans and keys"
+		return LimitText(r.Limit) + ", or " + strconv.Itoa(others) + " of plans and keys"
 	}
-	return limitText(r.Limit)
+	return LimitText(r.Limit)
 }
 
-func limitText(r *weir.Rule) string {
+// LimitText returns the limits of a rule as a file writes them, or "" without a rule.
+func LimitText(r *weir.Rule) string {
 	if r == nil {
 		return ""
 	}
@@ -122,7 +120,7 @@ func limitText(r *weir.Rule) string {
 func limitTexts(limits map[string]*weir.Rule) string {
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
-		texts = append(texts, name+": "+limitText(limits[name]))
+		texts = append(texts, name+": "+LimitText(limits[name]))
 	}
 	return strings.Join(texts, "; ")
 }
@@ -159,7 +157,7 @@ func Diff(from, to *Config) (changes []Change) {
 		come := without(newer, older)
 		if len(gone)+len(come) > 0 {
 			fresh := startsAfresh(engine, from, to, before, now)
-			keeps := fresh == "" && before.Limit != nil && now.Limit != nil && limitText(before.Limit) != limitText(now.Limit)
+			keeps := fresh == "" && before.Limit != nil && now.Limit != nil && LimitText(before.Limit) != LimitText(now.Limit)
 			changes = append(changes, Change{now.Name, Changed, to.matchText(now), gone, come, keeps, fresh})
 		}
 	}
@@ -255,7 +253,7 @@ func (c *Config) Explain(ctx context.Context, from Source, cost int64, engine we
 		at := slices.IndexFunc(requests, func(q weir.Request) bool { return q.Rule.Name() == r.stateName() })
 		if at >= 0 {
 			q := requests[at]
-			step.Key, step.Limit, step.Cost = &q.Key, limitText(q.Rule), q.Cost
+			step.Key, step.Limit, step.Cost = &q.Key, LimitText(q.Rule), q.Cost
 			if err := step.peek(ctx, q, engine); err != nil {
 				return e, err
 			}

@@ -49,7 +49,7 @@ func (d *draft) completeEstimate() {
 	}
 	n := d.given["estimate"]
 	if enginekit.Held(d.Limit) != nil {
-		n.fail("is of units that work uses, and %s holds slots; give the slots a rule of their own", limitText(d.Limit))
+		n.fail("is of units that work uses, and %s holds slots; give the slots a rule of their own", LimitText(d.Limit))
 		return
 	}
 	most := capacityOf(d.Limit)
@@ -58,7 +58,7 @@ func (d *draft) completeEstimate() {
 	}
 	switch {
 	case e.Max == 0 && e.Min > most, e.Max > most:
-		n.fail("may be %d, above %d, the largest cost that %s admits; lower max", max(e.Max, e.Min), most, limitText(d.Limit))
+		n.fail("may be %d, above %d, the largest cost that %s admits; lower max", max(e.Max, e.Min), most, LimitText(d.Limit))
 	case e.Max == 0:
 		e.Max = most
 	}

@@ -65,7 +65,7 @@ func (d *draft) warnOfCost() {
 		}
 		for _, limits := range d.limits() {
 			if most := capacityOf(limits); most > 0 && most < d.cost {
-				d.warn(n, "%s %d, above %d, the largest cost that %s admits, so that limit refuses all of them", what, d.cost, most, limitText(limits))
+				d.warn(n, "%s %d, above %d, the largest cost that %s admits, so that limit refuses all of them", what, d.cost, most, LimitText(limits))
 				return
 			}
 		}

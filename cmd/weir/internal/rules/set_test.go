@@ -33,7 +33,7 @@ func opened(t testing.TB, paths ...string) *Set {
 	return s
 }
 
-func inForce(s *Set) string { return limitText(s.Config().Rule("r").Limit) }
+func inForce(s *Set) string { return LimitText(s.Config().Rule("r").Limit) }
 
 func TestABadReloadKeepsTheRulesAndSaysSo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "weir.yaml")

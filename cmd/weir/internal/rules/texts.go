@@ -55,7 +55,7 @@ func Texts(command string, paths []string) (texts []string, err error) {
 		return nil, err
 	}
 	for _, limit := range config.Limits() {
-		if text := limitText(limit); !slices.Contains(texts, text) {
+		if text := LimitText(limit); !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
 	}
