@@ -1,41 +1,70 @@
 package weir
 
 import (
-	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/rule"
 )
 
-// Package enginekit exports these functions in place of this package, because only engines and fronts call them. It
-// reads the same type. Below are those of a reservation that passes to another process, and the checks of calls that every
-// engine makes, Memory among them.
-func init() {
-	rule.Kit = struct {
-		EngineOf    func(do Next, check func(...*Rule) error) Engine
-		Reserve     func(context.Context, Engine, Call) (Answer, error)
-		Granted     func(e Engine, since time.Time, d Decision, withdraw func(context.Context, int64) error, c Call) *Reservation
-		CheckAhead  func(Call) error
-		CheckTaken  func(Call) error
-		CheckEach   func([]Call, []Result) error
-		Unsupported func(Op, string) error
-		NewLease    func() uint64
-		Held, Spent func(*Rule) *Rule
-		TakeOf      func(*Reservation) Call
-		HandOver    func(*Reservation) Call
-		Drop        func(Engine, Call)
-		Window      func(Limit, time.Time) (start, end time.Time, ok bool)
-	}{
-		func(do Next, check func(...*Rule) error) Engine { return &verbs{do, check} },
-		reserve, granted, checkAhead, checkTaken, checkEach, unsupported, newLease,
-		(*Rule).heldPart, (*Rule).spentPart, (*Reservation).take, (*Reservation).handOver, drop, calendarWindow,
+// EngineKit has what engines need of this package, and fronts that ask engines for others. No other program needs it.
+// Its only value is [Kit]. Package enginekit has the rest of what they need.
+type EngineKit uint8
+
+// Kit is the value of EngineKit: a constant, so that nobody can change it.
+const Kit EngineKit = 0
+
+// EngineOf returns an engine that makes all its calls with do, and checks rules with check.
+func (EngineKit) EngineOf(do Next, check func(rules ...*Rule) error) Engine { return &verbs{do, check} }
+
+// Compiled returns the compiled form of a rule, or nil for a nil rule. Only packages of this repository can name its type.
+func (EngineKit) Compiled(r *Rule) *rule.Compiled {
+	if r == nil {
+		return nil
 	}
+	return &r.compiled
 }
 
-// take is enginekit.TakeOf.
-func (r *Reservation) take() Call {
+// Algorithm compiles a limit that rules hold, with all times in ticks. The error is a *LimitError.
+func (EngineKit) Algorithm(l Limit, tick time.Duration) (algorithm.Algorithm, error) {
+	compiled, err := compile(l)
+	if err != nil {
+		return nil, err
+	}
+	if refusal := refusalOf(l, compiled); refusal != nil {
+		return nil, refusal
+	}
+	t := ticks{tick: max(tick, 1), limit: l}
+	made := l.algorithm(&t)
+	return made, t.err
+}
+
+// Held returns a rule of those limits of r whose units are held until they are released, or nil if there are none. It
+// has the name of r and so shares its states.
+func (EngineKit) Held(r *Rule) *Rule {
+	if r == nil {
+		return nil
+	}
+	return r.held
+}
+
+// Spent works like Held for the limits whose units are spent.
+func (EngineKit) Spent(r *Rule) *Rule {
+	if r == nil {
+		return nil
+	}
+	return r.spent
+}
+
+// NewLease returns a random Call.Lease, which is never 0.
+func (EngineKit) NewLease() uint64 { return rand.Uint64() | 1 }
+
+// TakeOf returns the take of a reservation on an engine: its requests, its Lease and the Taken of its answer, which is the
+// instant of a reservation for later. Granted returns the reservation again.
+func (EngineKit) TakeOf(r *Reservation) Call {
 	if r == nil {
 		return Call{}
 	}
@@ -46,9 +75,10 @@ func (r *Reservation) take() Call {
 	return c
 }
 
-// handOver is enginekit.HandOver.
-func (r *Reservation) handOver() Call {
-	c := r.take()
+// HandOver returns the take of a reservation, which another process may settle, and stops renewing its slots here: they end
+// with their lease unless another caller renews them.
+func (EngineKit) HandOver(r *Reservation) Call {
+	c := Kit.TakeOf(r)
 	if r != nil {
 		if h, ok := r.handle.(*holding); ok {
 			h.release()
@@ -57,16 +87,16 @@ func (r *Reservation) handOver() Call {
 	return c
 }
 
-// checkTaken refuses a Taken that is not one instant for each request of an OpReturn.
-func checkTaken(c Call) error {
+// CheckTaken refuses a Taken that is not one instant for each request of an OpReturn.
+func (EngineKit) CheckTaken(c Call) error {
 	if c.Taken != nil && (c.Op != OpReturn || len(c.Taken) != len(c.Requests)) {
 		return &RequestError{Op: c.Op.String(), Field: "taken", Reason: fmt.Sprintf("has %d instants for %d requests; it is of a return alone", len(c.Taken), len(c.Requests))}
 	}
 	return nil
 }
 
-// checkAhead returns a *RequestError for an OpReserveAhead that no engine can make.
-func checkAhead(c Call) error {
+// CheckAhead returns a *RequestError for an OpReserveAhead that no engine can make.
+func (EngineKit) CheckAhead(c Call) error {
 	if len(c.Requests) != 1 {
 		return &RequestError{Op: opReserveAhead, Field: "requests", Reason: "are not one"}
 	}
@@ -81,8 +111,10 @@ func checkAhead(c Call) error {
 	return nil
 }
 
-// checkEach is enginekit.CheckEach.
-func checkEach(calls []Call, results []Result) error {
+// CheckEach refuses an OpEach whose calls and results differ in number. It writes an error to the results of calls that
+// cannot be made in it, which are those that do not take, reserve ahead, peek, record or return. The engine decides the
+// others.
+func (EngineKit) CheckEach(calls []Call, results []Result) error {
 	if problem := rule.CheckResults(len(calls), len(results)); problem != nil {
 		return requestError(opEach, problem)
 	}
@@ -91,14 +123,14 @@ func checkEach(calls []Call, results []Result) error {
 		switch o := calls[i].Op; o {
 		case OpTake, OpReserveAhead, OpPeek, OpRecord, OpReturn:
 		default:
-			results[i].Err = unsupported(o, "is none of take, reserve ahead, peek, record and return, so it needs a call of its own")
+			results[i].Err = Kit.Unsupported(o, "is none of take, reserve ahead, peek, record and return, so it needs a call of its own")
 		}
 	}
 	return nil
 }
 
-// unsupported returns the *RequestError of an operation that an engine cannot make.
-func unsupported(op Op, reason string) error {
+// Unsupported returns the *RequestError of an operation that an engine cannot make. It wraps errors.ErrUnsupported.
+func (EngineKit) Unsupported(op Op, reason string) error {
 	return &RequestError{Op: op.String(), Field: fieldOperation, Reason: reason}
 }
 

@@ -68,20 +68,6 @@ func (t *ticks) count(field string, d time.Duration) int64 {
 	return int64(d / t.tick)
 }
 
-// algorithmIn compiles a limit that rules hold, with all times in ticks.
-func algorithmIn(l Limit, tick time.Duration) (algorithm.Algorithm, error) {
-	compiled, err := compile(l)
-	if err != nil {
-		return nil, err
-	}
-	if refusal := refusalOf(l, compiled); refusal != nil {
-		return nil, refusal
-	}
-	t := ticks{tick: max(tick, 1), limit: l}
-	made := l.algorithm(&t)
-	return made, t.err
-}
-
 // checkCount returns the error of an int64 field that is out of bounds, or nil.
 func checkCount(limit, field string, value, least, most int64) error {
 	if value >= least && value <= most {

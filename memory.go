@@ -76,7 +76,7 @@ func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
 	if c.Identity != "" {
 		return Answer{}, &RequestError{Op: c.Op.String(), Field: "identity", Reason: "is given, but this engine recognises no repeated decision; it loses no reply either"}
 	}
-	if err := checkTaken(c); err != nil {
+	if err := Kit.CheckTaken(c); err != nil {
 		return Answer{}, err
 	}
 	switch c.Op {
@@ -92,7 +92,7 @@ func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
 		}
 		return m.takeLeased(ctx, memory.TakeUpTo, &c)
 	case OpReserve:
-		return reserve(ctx, m, c)
+		return Kit.Reserve(ctx, m, c)
 	case OpReserveAhead:
 		return m.reserveAhead(ctx, c)
 	case OpPeek:
@@ -108,7 +108,7 @@ func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
 			err = m.Each(ctx, c.Each.Calls, c.Each.Results)
 		}
 	default:
-		err = unsupported(c.Op, "is unknown")
+		err = Kit.Unsupported(c.Op, "is unknown")
 	}
 	return a, err
 }
@@ -169,7 +169,7 @@ func (m *Memory) decide(ctx context.Context, op string, verb memory.Verb, reques
 
 // Each makes each call on its own, in order.
 func (m *Memory) Each(ctx context.Context, calls []Call, results []Result) error {
-	if err := checkEach(calls, results); err != nil {
+	if err := Kit.CheckEach(calls, results); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -192,7 +192,7 @@ func (m *Memory) Each(ctx context.Context, calls []Call, results []Result) error
 
 // Reserve takes the requests and returns a reservation.
 func (m *Memory) Reserve(ctx context.Context, requests ...Request) (*Reservation, error) {
-	a, err := reserve(ctx, m, Call{Op: OpReserve, Requests: requests})
+	a, err := Kit.Reserve(ctx, m, Call{Op: OpReserve, Requests: requests})
 	return a.Reservation, err
 }
 
@@ -306,7 +306,7 @@ func (m *Memory) Check(rules ...*Rule) error {
 		return m.refusal(opCheck)
 	}
 	for i, r := range rules {
-		if problem := r.maybeCompiled().CheckMade(i, len(rules)); problem != nil {
+		if problem := Kit.Compiled(r).CheckMade(i, len(rules)); problem != nil {
 			return requestError(opCheck, problem)
 		}
 	}

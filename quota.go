@@ -178,8 +178,9 @@ func (l Quota) share(s shares) Limit {
 	return l
 }
 
-// calendarWindow is enginekit.CalendarWindow.
-func calendarWindow(l Limit, t time.Time) (start, end time.Time, ok bool) {
+// CalendarWindow returns the window of a Quota that holds an instant, as times in its zone. The window ends just before
+// end. ok is false for other limits, and for instants more than 500,000 years away.
+func (EngineKit) CalendarWindow(l Limit, t time.Time) (start, end time.Time, ok bool) {
 	q, ok := l.(Quota)
 	if !ok || q.validate() != nil {
 		return start, end, false

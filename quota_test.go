@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/randtest"
 )
 
@@ -35,20 +34,20 @@ func TestCalendarWindowIsInTheZone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		start, end, ok := enginekit.CalendarWindow(limit, instant(t, c.at))
+		start, end, ok := weir.Kit.CalendarWindow(limit, instant(t, c.at))
 		if got, want := [2]string{start.Format(time.RFC3339), end.Format(time.RFC3339)}, [2]string{c.start, c.end}; !ok || got != want {
 			t.Errorf("%s at %s: the window is %s, want %s", c.limit, c.at, got, want)
 		}
 	}
 	for _, far := range []int64{1 << 62, -1 << 62} {
-		if start, end, ok := enginekit.CalendarWindow(weir.Quota{Count: 1, Unit: weir.Day}, time.Unix(far, 0)); ok {
+		if start, end, ok := weir.Kit.CalendarWindow(weir.Quota{Count: 1, Unit: weir.Day}, time.Unix(far, 0)); ok {
 			t.Errorf("the window of %d s is %v to %v", far, start, end)
 		}
 	}
-	if _, _, ok := enginekit.CalendarWindow(weir.FixedWindow{Rate: weir.PerDay(1)}, time.Now()); ok {
+	if _, _, ok := weir.Kit.CalendarWindow(weir.FixedWindow{Rate: weir.PerDay(1)}, time.Now()); ok {
 		t.Error("a fixed window has one of the calendar")
 	}
-	if _, _, ok := enginekit.CalendarWindow(weir.Quota{Count: 1, Unit: weir.Day, Zone: "Nowhere"}, time.Now()); ok {
+	if _, _, ok := weir.Kit.CalendarWindow(weir.Quota{Count: 1, Unit: weir.Day, Zone: "Nowhere"}, time.Now()); ok {
 		t.Error("a quota in no zone has a window")
 	}
 }
@@ -117,8 +116,8 @@ func TestTwoZonesOnAKeyNeverAdmitMoreThanTheCount(t *testing.T) {
 		for range 3000 {
 			now += random.Int64N(int64(20 * time.Minute))
 			if at := time.Unix(0, now); !at.Before(until) {
-				_, first, _ := enginekit.CalendarWindow(limits[0], at)
-				_, second, _ := enginekit.CalendarWindow(limits[1], at)
+				_, first, _ := weir.Kit.CalendarWindow(limits[0], at)
+				_, second, _ := weir.Kit.CalendarWindow(limits[1], at)
 				if admitted, until = 0, first; second.Before(first) {
 					until = second
 				}

@@ -42,7 +42,7 @@ const (
 
 // compiled converts the request to the form of engines.
 func (q *Request) compiled(lease uint64) rule.Request {
-	return rule.Request{Rule: q.Rule.maybeCompiled(), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost, Lease: lease}
+	return rule.Request{Rule: Kit.Compiled(q.Rule), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost, Lease: lease}
 }
 
 // mergeRequests checks the requests of a call and merges requests with the same rule and key. It uses space if that

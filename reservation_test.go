@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // failing is a memory engine whose next calls fail, either before or after they are counted.
@@ -55,9 +54,9 @@ func newFailing() *failing {
 
 // around returns an engine whose calls do makes with memory, and whose reservations are takes of do.
 func around(memory *weir.Memory, do func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error)) (e weir.Engine) {
-	e = enginekit.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
+	e = weir.Kit.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
 		if c.Op == weir.OpReserve {
-			return enginekit.Reserve(ctx, e, c)
+			return weir.Kit.Reserve(ctx, e, c)
 		}
 		return do(ctx, c, memory.Do)
 	}, memory.Check)

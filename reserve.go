@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -34,15 +33,19 @@ func newHolding(e Engine, c *Call) *holding {
 	return h
 }
 
-// reserve is enginekit.Reserve.
-func reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
+// Reserve makes an OpReserve on e by a take: an engine implements it so. A LeakyBucket cannot be reserved. The units of a
+// Concurrency get a lease, so that the reservation releases exactly these.
+//
+// If Reserve fails and slots may have been taken, it returns a reservation beside the error, and Cancel releases the
+// slots.
+func (EngineKit) Reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
 	for _, q := range call.Requests {
 		if q.Rule != nil && q.Rule.compiled.Delays() {
 			return Answer{}, &RequestError{Op: opReserve, Rule: q.Rule.Name(), Field: "rule", Reason: "is a leaky bucket, whose delay a reservation cannot tell"}
 		}
 	}
 	if call.Op = OpTake; call.Lease == 0 {
-		call.Lease = newLease()
+		call.Lease = Kit.NewLease()
 	}
 	h := newHolding(e, &call)
 	began := time.Now()
@@ -52,7 +55,7 @@ func reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
 			return Answer{}, err
 		}
 		if call.Identity == "" { // with an identity it can be asked again
-			time.AfterFunc(dropAfter, func() { drop(e, call) }) // unless the caller's Cancel is quicker
+			time.AfterFunc(dropAfter, func() { Kit.Drop(e, call) }) // unless the caller's Cancel is quicker
 		}
 		return Answer{Reservation: &h.Reservation}, err
 	}
@@ -61,8 +64,10 @@ func reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
 	return Answer{Decision: a.Decision, Reservation: &h.Reservation}, nil
 }
 
-// granted is enginekit.Granted.
-func granted(e Engine, since time.Time, d Decision, withdraw func(ctx context.Context, n int64) error, call Call) *Reservation {
+// Granted returns the reservation of a call that was decided on e at an instant after since, with the call's lease and the
+// Taken of its answer. Without Taken, windows, cycles, logs and gates get nothing back in its settlement. withdraw gives units
+// of a booking back; otherwise it is nil.
+func (EngineKit) Granted(e Engine, since time.Time, d Decision, withdraw func(ctx context.Context, n int64) error, call Call) *Reservation {
 	h := newHolding(e, &call)
 	h.withdraw = withdraw
 	h.admit(since, d)
@@ -105,13 +110,10 @@ func (h *holding) held() Call { return Call{Requests: h.slots(), Lease: h.lease}
 func slotsOf(requests []Request) []Request {
 	requests = slices.Clone(requests)
 	for i := range requests {
-		requests[i].Rule = requests[i].Rule.heldPart()
+		requests[i].Rule = Kit.Held(requests[i].Rule)
 	}
 	return requests
 }
-
-// newLease returns a random Call.Lease, which is never 0.
-func newLease() uint64 { return rand.Uint64() | 1 }
 
 func (h *holding) requests() int { return len(h.asked) }
 
@@ -183,7 +185,7 @@ func (h *holding) next(s settlement) (c Call, rest []Request) {
 	c, rest = Call{Op: OpReturn, Requests: h.slots(), Lease: h.lease}, slices.Clone(h.unsettled)
 	if len(c.Requests) > 0 {
 		for i := range rest {
-			rest[i].Rule = rest[i].Rule.spentPart()
+			rest[i].Rule = Kit.Spent(rest[i].Rule)
 		}
 		return c, rest
 	}
@@ -237,7 +239,7 @@ func ReserveAhead(ctx context.Context, e Engine, longest time.Duration, request 
 
 // reserveAhead makes an OpReserveAhead.
 func (m *Memory) reserveAhead(ctx context.Context, c Call) (Answer, error) {
-	if err := checkAhead(c); err != nil {
+	if err := Kit.CheckAhead(c); err != nil {
 		return Answer{}, err
 	}
 	merged, err := m.merge(ctx, opReserveAhead, c.Requests, 0, nil)
@@ -250,7 +252,7 @@ func (m *Memory) reserveAhead(ctx context.Context, c Call) (Answer, error) {
 		return Answer{}, err
 	}
 	c.Taken = []int64{booked[0].Due}
-	return Answer{Decision: d, Reservation: granted(m, time.Time{}, d, func(ctx context.Context, n int64) error {
+	return Answer{Decision: d, Reservation: Kit.Granted(m, time.Time{}, d, func(ctx context.Context, n int64) error {
 		if err := ctx.Err(); err != nil {
 			return cannotDecide(opSettle, err)
 		}

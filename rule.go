@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/memory"
 	"github.com/weirflow/weir/internal/rule"
 )
@@ -19,22 +17,6 @@ type Rule struct {
 	held     *Rule // the rule itself, one of a part of its limits, or nil
 	spent    *Rule
 	compiled rule.Compiled
-}
-
-func init() {
-	rule.Of = func(r any) *rule.Compiled { return r.(*Rule).maybeCompiled() }
-	rule.AlgorithmOf = func(l any, tick time.Duration) (algorithm.Algorithm, error) {
-		limit, _ := l.(Limit)
-		return algorithmIn(limit, tick)
-	}
-}
-
-// maybeCompiled returns the compiled form, or nil for a nil rule.
-func (r *Rule) maybeCompiled() *rule.Compiled {
-	if r == nil {
-		return nil
-	}
-	return &r.compiled
 }
 
 // NewRule returns a rule of 1 to 16 limits. The name has 1 to 256 bytes, without '=' and NUL. A LeakyBucket, or a
@@ -119,22 +101,6 @@ func (r *Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // For returns a request for cost units of key under the rule.
 func (r *Rule) For(key string, cost int64) Request { return Request{Rule: r, Key: key, Cost: cost} }
-
-// heldPart is enginekit.Held.
-func (r *Rule) heldPart() *Rule {
-	if r == nil {
-		return nil
-	}
-	return r.held
-}
-
-// spentPart is enginekit.Spent.
-func (r *Rule) spentPart() *Rule {
-	if r == nil {
-		return nil
-	}
-	return r.spent
-}
 
 // Delays reports whether the rule admits with a delay, as a LeakyBucket does.
 func (r *Rule) Delays() bool { return r != nil && r.compiled.Delays() }

@@ -31,10 +31,10 @@ func (h *holding) again(s settlement) {
 	}, func() { h.repeats.Store(false) })
 }
 
-// drop releases the slots of a take that failed and may have been counted, by its Lease. The engine may carry out the take
-// after the release, and may be away, so drop repeats the release for some seconds, and until it succeeds or the lease has passed.
+// Drop releases the slots of a take that failed and may have been counted, by its Lease. The engine may carry out the take
+// after the release, and may be away, so Drop repeats the release for some seconds, and until it succeeds or the lease has passed.
 // It waits for the first one, at most a second.
-func drop(e Engine, take Call) {
+func (EngineKit) Drop(e Engine, take Call) {
 	slots := Call{Op: OpReturn, Requests: slices.DeleteFunc(slotsOf(take.Requests), func(q Request) bool { return q.Rule == nil || q.Cost <= 0 }), Lease: take.Lease}
 	if len(slots.Requests) == 0 || slots.Lease == 0 {
 		return

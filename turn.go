@@ -95,7 +95,7 @@ func (s *Slots) toAcquire() *line.Lease {
 		return nil
 	}
 	if s.lease.Identity == 0 {
-		s.lease.Identity = newLease()
+		s.lease.Identity = Kit.NewLease()
 	}
 	return &s.lease
 }
@@ -131,7 +131,7 @@ type booking struct {
 
 // newBooking takes cost n of the subject of an owner, whose lock the caller holds.
 func newBooking(o owner, s *line.Subject, now, n int64, longest time.Duration) (*Reservation, error) {
-	b := &booking{owner: o, booking: line.Booking{Cost: n, Identity: newLease()}}
+	b := &booking{owner: o, booking: line.Booking{Cost: n, Identity: Kit.NewLease()}}
 	b.handle = b
 	answer, err := s.Book(&b.booking, now, int64(max(longest, 0)))
 	if err != nil {

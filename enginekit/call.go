@@ -43,7 +43,7 @@ func NewCall(ctx context.Context, call weir.Call) (*Call, error) {
 	if op == weir.OpTakeUpTo {
 		op = weir.OpTake
 	}
-	if err := cmp.Or(CheckMost(call.Most), CheckTaken(call)); err != nil {
+	if err := cmp.Or(CheckMost(call.Most), weir.Kit.CheckTaken(call)); err != nil {
 		return nil, err
 	}
 	merged, err := Merge(op, call.Requests)
@@ -73,7 +73,7 @@ func newCall(op weir.Op, merged []weir.Request, call *weir.Call) *Call {
 				c.Op, taken = weir.OpReturn, call.Taken[indexOf(call.Requests, &q)]
 			}
 		}
-		limits := rule.Of(q.Rule).Parts
+		limits := weir.Kit.Compiled(q.Rule).Parts
 		for i := range limits {
 			f := Functions{limits[i].Algorithm}
 			c.Parts = append(c.Parts, Part{Functions: f, Request: q, Limit: i, Name: limits[i].State, Taken: taken, State: f.Fresh()})

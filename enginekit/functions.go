@@ -5,7 +5,6 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
 )
 
 // State is what a limit stores for one key. It is used once: after Take or Give, only the returned state is valid.
@@ -19,7 +18,7 @@ type Functions struct{ algorithm algorithm.Algorithm }
 // FunctionsOf returns the functions of a limit in ticks, such as the microseconds of a database. The error is a
 // *weir.LimitError: the limit is out of bounds, no rule holds it, or its durations are not whole ticks.
 func FunctionsOf(l weir.Limit, tick time.Duration) (Functions, error) {
-	a, err := rule.AlgorithmOf(l, tick)
+	a, err := weir.Kit.Algorithm(l, tick)
 	return Functions{a}, err
 }
 
@@ -176,10 +175,4 @@ func (f Functions) FromNumbers(numbers []int64) (s State, ok bool) {
 	}
 	s.state, ok = f.algorithm.(algorithm.Saver).RestoreState(numbers)
 	return s, ok
-}
-
-// CalendarWindow returns the window of a weir.Quota that holds an instant, as times in its zone. The window ends just before
-// end. ok is false for other limits, and for instants more than 500,000 years away.
-func CalendarWindow(l weir.Limit, t time.Time) (start, end time.Time, ok bool) {
-	return root.Window(l, t)
 }

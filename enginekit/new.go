@@ -18,7 +18,7 @@ import (
 // holds returns, for Check, the limits of a rule that the engine cannot hold. A nil holds accepts all rules.
 func New(decide func(context.Context, *Call) (weir.Decision, error), holds func(*weir.Rule) error) weir.Engine {
 	e := &engine{decide: decide}
-	e.Engine = EngineOf(e.do, func(rules ...*weir.Rule) error { return Check(rules, holds) })
+	e.Engine = weir.Kit.EngineOf(e.do, func(rules ...*weir.Rule) error { return Check(rules, holds) })
 	return e
 }
 
@@ -35,11 +35,11 @@ func (e *engine) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
 	case weir.OpTake, weir.OpTakeUpTo, weir.OpPeek, weir.OpRecord, weir.OpReturn, weir.OpReset:
 		return e.answer(ctx, &c)
 	case weir.OpReserve:
-		return Reserve(ctx, e, c)
+		return weir.Kit.Reserve(ctx, e, c)
 	case weir.OpEach:
 		return weir.Answer{}, e.each(ctx, c.Each)
 	}
-	return weir.Answer{}, Unsupported(c.Op, "cannot be made by this engine")
+	return weir.Answer{}, weir.Kit.Unsupported(c.Op, "cannot be made by this engine")
 }
 
 func (e *engine) answer(ctx context.Context, c *weir.Call) (a weir.Answer, err error) {
@@ -66,7 +66,7 @@ func (e *engine) each(ctx context.Context, batch *weir.Batch) error {
 		return nil
 	}
 	calls, results := batch.Calls, batch.Results
-	if err := CheckEach(calls, results); err != nil {
+	if err := weir.Kit.CheckEach(calls, results); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

@@ -16,7 +16,7 @@ type booking struct {
 
 // newBooking returns the question of an OpReserveAhead.
 func (e *StoreEngine) newBooking(ctx context.Context, c weir.Call) (*question, error) {
-	if err := CheckAhead(c); err != nil {
+	if err := weir.Kit.CheckAhead(c); err != nil {
 		return nil, err
 	}
 	longest := max(c.Longest, 0)

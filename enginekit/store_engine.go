@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
 )
 
 // This file makes calls over a store. Each decision is a question (store_question.go). Questions queue until the rows of
@@ -28,7 +27,7 @@ func NewStore(s Store, o StoreOptions) *StoreEngine {
 	e := &StoreEngine{store: s, options: o.withDefaults(), rows: map[string]*row{}}
 	e.locker, _ = s.(Locker)
 	e.sweeper, _ = s.(Sweeper)
-	e.Engine = EngineOf(e.do, func(rules ...*weir.Rule) error { return Check(rules, e.holds) })
+	e.Engine = weir.Kit.EngineOf(e.do, func(rules ...*weir.Rule) error { return Check(rules, e.holds) })
 	return e
 }
 
@@ -93,7 +92,7 @@ func (e *StoreEngine) tell(now int64) {
 func (e *StoreEngine) holds(r *weir.Rule) error {
 	var problems []error
 	for i, l := range r.Limits() {
-		if n := entriesOf(rule.Of(r).Parts[i].Algorithm); n > e.options.MaxEntries {
+		if n := entriesOf(weir.Kit.Compiled(r).Parts[i].Algorithm); n > e.options.MaxEntries {
 			problems = append(problems, &weir.LimitError{Limit: l.String(), Field: "count", Code: weir.CodeEngine,
 				Reason: fmt.Sprintf("%d is above %d, the most entries of a row (%s)", n, e.options.MaxEntries, e.options.Name)})
 		}
@@ -115,8 +114,8 @@ type most struct{ entries int64 }
 
 func mostOf(r *weir.Rule) *most {
 	m := &most{}
-	for i := range rule.Of(r).Parts {
-		m.entries = max(m.entries, entriesOf(rule.Of(r).Parts[i].Algorithm))
+	for i := range weir.Kit.Compiled(r).Parts {
+		m.entries = max(m.entries, entriesOf(weir.Kit.Compiled(r).Parts[i].Algorithm))
 	}
 	return m
 }
@@ -127,7 +126,7 @@ func (e *StoreEngine) do(ctx context.Context, c weir.Call) (weir.Answer, error) 
 	defer cancel()
 	switch c.Op {
 	case weir.OpReserve:
-		return Reserve(ctx, e, leased(c))
+		return weir.Kit.Reserve(ctx, e, leased(c))
 	case weir.OpReserveAhead:
 		a, err := e.newBooking(ctx, c)
 		if err != nil {
@@ -147,7 +146,7 @@ func (e *StoreEngine) do(ctx context.Context, c weir.Call) (weir.Answer, error) 
 		}
 		return e.answer(ctx, a, c)
 	}
-	return weir.Answer{}, Unsupported(c.Op, "cannot be made by this engine")
+	return weir.Answer{}, weir.Kit.Unsupported(c.Op, "cannot be made by this engine")
 }
 
 // newCall checks a call and returns its ask.
@@ -203,7 +202,7 @@ func (e *StoreEngine) each(ctx context.Context, batch *weir.Batch) error {
 	if batch == nil {
 		return nil
 	}
-	if err := CheckEach(batch.Calls, batch.Results); err != nil {
+	if err := weir.Kit.CheckEach(batch.Calls, batch.Results); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -260,7 +259,7 @@ func (e *StoreEngine) result(a *question) weir.Result {
 	if b := a.booking; b != nil {
 		taken := b.call
 		taken.Taken = []int64{b.booked[0].Due}
-		return weir.Result{Decision: a.answer, Reservation: Granted(e, time.Time{}, a.answer, b.withdraw, taken)}
+		return weir.Result{Decision: a.answer, Reservation: weir.Kit.Granted(e, time.Time{}, a.answer, b.withdraw, taken)}
 	}
 	r := weir.Result{Decision: a.answer}
 	if a.call.Op == weir.OpTake && a.answer.Allowed {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
@@ -93,7 +94,7 @@ func (r *row) set(found Row) {
 func (r *row) write() Write {
 	w := Write{Key: r.key, Old: r.version}
 	if r.changed {
-		w.New, w.State, w.Ends = int64(NewLease()), encodeRow(r.next), endOf(r.next)
+		w.New, w.State, w.Ends = int64(weir.Kit.NewLease()), encodeRow(r.next), endOf(r.next)
 	}
 	return w
 }

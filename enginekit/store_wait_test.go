@@ -138,7 +138,7 @@ func TestCallersOfProcessesOnAStoreUseLimitsWhole(t *testing.T) {
 					go func() {
 						defer func() { ended <- true }()
 						for ctx.Err() == nil {
-							if enginekit.Held(limit) == nil {
+							if weir.Kit.Held(limit) == nil {
 								if _, err := q.Wait(ctx, limit.For("k", 1)); err == nil {
 									grants <- true
 								}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -98,14 +97,14 @@ func (s *shared) passOn(ctx context.Context, site string, gap time.Duration, slo
 		select {
 		case <-time.After(min(gap, sendingLease)):
 		case <-ctx.Done():
-			enginekit.HandOver(slot.Reservation)
+			weir.Kit.HandOver(slot.Reservation)
 			return
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellWithin)
 	defer cancel()
 	if slot.Done(ctx) != nil {
-		enginekit.HandOver(slot.Reservation)
+		weir.Kit.HandOver(slot.Reservation)
 	}
 }
 
@@ -113,7 +112,7 @@ func (s *shared) passOn(ctx context.Context, site string, gap time.Duration, slo
 func (s *shared) raise(ctx context.Context, site string, d time.Duration) {
 	within, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
-	if now, err := s.engine.Peek(within, at(enginekit.Spent(s.site).For(site, 1))); err == nil && d > now.RetryAfter {
+	if now, err := s.engine.Peek(within, at(weir.Kit.Spent(s.site).For(site, 1))); err == nil && d > now.RetryAfter {
 		_ = s.charge(ctx, site, d-now.RetryAfter) // if it fails, the next request of this crawler charges the new gap
 	}
 }
@@ -123,7 +122,7 @@ func (s *shared) charge(ctx context.Context, site string, d time.Duration) error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellWithin)
 	defer cancel()
 	units := min(d, longestShared) + time.Millisecond - 1
-	_, err := s.engine.Record(ctx, at(enginekit.Spent(s.site).For(site, int64(units/time.Millisecond))))
+	_, err := s.engine.Record(ctx, at(weir.Kit.Spent(s.site).For(site, int64(units/time.Millisecond))))
 	return err
 }
 

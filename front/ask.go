@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // Outcome says what became of a request.
@@ -126,7 +125,7 @@ func (rs *Rules[R, A]) fill(a *Ask[R, A], r R, part Part, skip bool) error {
 		q := limits.For(BoundedKey(key), 1)
 		q.Cost = rule.cost(r, q.Key)
 		if set.slots != nil && part != Rates && a.Lease == 0 {
-			a.Lease = enginekit.NewLease()
+			a.Lease = weir.Kit.NewLease()
 		}
 		a.settles = a.settles || rule.After != nil || rule.Settled
 		a.Requests, a.Sets, a.At = append(a.Requests, q), append(a.Sets, set), append(a.At, i)

@@ -29,7 +29,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/pace"
 )
@@ -164,16 +163,16 @@ const decideWithin = time.Minute
 func (f *Front[R, A]) takeNow(ctx context.Context, a *Ask[R, A]) error {
 	call := weir.Call{Op: weir.OpTake, Requests: a.Requests, Lease: a.Lease, Within: decideWithin}
 	if a.Lease != 0 {
-		answer, err := enginekit.Reserve(ctx, f.Engine, call)
+		answer, err := weir.Kit.Reserve(ctx, f.Engine, call)
 		if err != nil {
 			return err
 		}
 		a.Decision = answer.Decision
-		f.grant(a, answer.Reservation, weir.Call{Lease: a.Lease, Taken: enginekit.TakeOf(answer.Reservation).Taken})
+		f.grant(a, answer.Reservation, weir.Call{Lease: a.Lease, Taken: weir.Kit.TakeOf(answer.Reservation).Taken})
 		return nil
 	}
 	if a.settles { // by its lease, a Guard knows whether the engine or a policy has admitted what is settled
-		call.Lease = enginekit.NewLease()
+		call.Lease = weir.Kit.NewLease()
 	}
 	answer, err := f.Engine.Do(ctx, call)
 	if a.Decision = answer.Decision; err == nil && a.settles {
@@ -194,7 +193,7 @@ func (f *Front[R, A]) takeInTurn(ctx context.Context, a *Ask[R, A]) error {
 		if a.Lease != 0 {
 			slots = acquired
 		}
-		f.grant(a, slots, weir.Call{Taken: enginekit.TakeOf(acquired.Reservation).Taken})
+		f.grant(a, slots, weir.Call{Taken: weir.Kit.TakeOf(acquired.Reservation).Taken})
 		return nil
 	}
 	d, err := f.queue.Wait(ctx, a.Requests...)
@@ -244,7 +243,7 @@ func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation, take weir.Call) {
 			}
 		}
 	}
-	g.units = enginekit.Granted(f.Engine, time.Now(), a.Decision, nil, units)
+	g.units = weir.Kit.Granted(f.Engine, time.Now(), a.Decision, nil, units)
 	a.Grant = g
 }
 

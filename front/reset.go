@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // ResetAt returns when the window of a quota ends that refuses a cost for a time, as a time of its zone. It is the boundary
@@ -15,7 +14,7 @@ func ResetAt(quota weir.Limit, retryAfter time.Duration) time.Time {
 		return time.Time{}
 	}
 	at := time.Now().Add(retryAfter)
-	start, end, ok := enginekit.CalendarWindow(quota, at)
+	start, end, ok := weir.Kit.CalendarWindow(quota, at)
 	if ok && at.Sub(start) < end.Sub(at) {
 		return start
 	}

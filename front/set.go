@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // Part is the part of its rules that a request is charged to.
@@ -25,7 +24,7 @@ type Set struct {
 }
 
 func newSet(r *weir.Rule) *Set {
-	return &Set{Rule: r, slots: enginekit.Held(r), rates: enginekit.Spent(r)}
+	return &Set{Rule: r, slots: weir.Kit.Held(r), rates: weir.Kit.Spent(r)}
 }
 
 // part returns the rule of a part; nil if it has no limits.

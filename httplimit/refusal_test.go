@@ -89,11 +89,11 @@ func TestRefuseWritesItsOwnAnswer(t *testing.T) {
 
 // remote returns an engine whose calls do makes, perhaps with engine. A reservation is a take, and no caller finds engine.
 func remote(engine weir.Engine, do func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error)) (e weir.Engine) {
-	e = enginekit.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
+	e = weir.Kit.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
 		ctx, cancel := enginekit.Bound(ctx, &c)
 		defer cancel()
 		if c.Op == weir.OpReserve {
-			return enginekit.Reserve(ctx, e, c)
+			return weir.Kit.Reserve(ctx, e, c)
 		}
 		return do(ctx, c, engine.Do)
 	}, engine.Check)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/layer"
 )
@@ -156,7 +155,7 @@ func TestARequestThatWaitedIsSettledWhereItWasAdmitted(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			engine, rule := weir.NewMemory(weir.MemoryOptions{}), mustRule(t, limit)
-			units := enginekit.Spent(rule)
+			units := weir.Kit.Spent(rule)
 			eight := httplimit.Rule{Rule: rule, Cost: func(*http.Request) int64 { return 8 }, Settled: true}
 			h := wrap(t, httplimit.Options{Engine: engine, Wait: time.Minute, Rules: []httplimit.Rule{eight}}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				if err := httplimit.Settle(r.Context(), "tokens", 1); err != nil {

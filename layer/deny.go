@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // DenyOptions configure a DenyUntil.
@@ -87,7 +86,7 @@ func (d *Denier) around(ctx context.Context, call weir.Call, next weir.Next) (we
 			return d.take(ctx, call, next)
 		}
 	case weir.OpReserve:
-		return enginekit.Reserve(ctx, d, call) // so that takes and settlements pass here
+		return weir.Kit.Reserve(ctx, d, call) // so that takes and settlements pass here
 	case weir.OpReturn, weir.OpReset:
 		a, err := next(ctx, call)
 		d.forget(call.Requests)

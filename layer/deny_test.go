@@ -32,7 +32,7 @@ func TestAnEngineBelowADenyUntilPassesTheSuite(t *testing.T) {
 	limittest.Run(t, func(clock func() int64) weir.Engine {
 		memory := weir.NewMemory(weir.MemoryOptions{Clock: clock})
 		r := &remote{memory: memory}
-		r.Engine = enginekit.EngineOf(r.do, memory.Check)
+		r.Engine = weir.Kit.EngineOf(r.do, memory.Check)
 		d, err := layer.DenyUntil(r, layer.DenyOptions{MaxKeys: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +130,7 @@ func TestUnitsThatComeBackHereAreThereAtOnce(t *testing.T) {
 func TestARefusalFromBeforeAReturnIsNotRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 2/1d")
-		slowly := enginekit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
+		slowly := weir.Kit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
 			a, err := r.Do(ctx, call)
 			if call.Op == weir.OpTake {
 				time.Sleep(10 * time.Millisecond)
@@ -216,7 +216,7 @@ func BenchmarkDenied(b *testing.B) {
 	for i := range keys {
 		keys[i] = key(i)
 	}
-	d := denying(b, enginekit.EngineOf(memory.Do, memory.Check))
+	d := denying(b, weir.Kit.EngineOf(memory.Do, memory.Check))
 	denied := func(name string, ask func(key string)) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

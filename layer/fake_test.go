@@ -52,13 +52,13 @@ func (a away) WasCounted() weir.Counted { return a.counted }
 // clockedRemote returns an engine whose clock layers see, as that of a test.
 func clockedRemote(clock func() int64) *remote {
 	r := &remote{memory: weir.NewMemory(weir.MemoryOptions{Clock: clock}), clock: clock}
-	r.Engine = enginekit.EngineOf(r.do, r.memory.Check)
+	r.Engine = weir.Kit.EngineOf(r.do, r.memory.Check)
 	return r
 }
 
 func newRemote() *remote {
 	r := &remote{memory: weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return time.Now().UnixNano() }})}
-	r.Engine = enginekit.EngineOf(r.do, r.memory.Check)
+	r.Engine = weir.Kit.EngineOf(r.do, r.memory.Check)
 	return r
 }
 

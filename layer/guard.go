@@ -179,13 +179,13 @@ func (g *Guarded) Close() { g.owed.close() }
 // around makes a call within the deadline, or answers by the policy.
 func (g *Guarded) around(ctx context.Context, call weir.Call, _ weir.Next) (weir.Answer, error) {
 	if call.Op == weir.OpReserve {
-		return enginekit.Reserve(ctx, g, call) // so that takes and settlements pass here
+		return weir.Kit.Reserve(ctx, g, call) // so that takes and settlements pass here
 	}
 	if call.Op == weir.OpEach {
 		if call.Each == nil {
 			return weir.Answer{}, nil
 		}
-		if err := enginekit.CheckEach(call.Each.Calls, call.Each.Results); err != nil {
+		if err := weir.Kit.CheckEach(call.Each.Calls, call.Each.Results); err != nil {
 			return weir.Answer{}, err
 		}
 	}

@@ -96,17 +96,17 @@ func checked(call *weir.Call) error {
 	var err error
 	switch op := call.Op; op {
 	case weir.OpEach:
-		return enginekit.CheckEach(call.Each.Calls, call.Each.Results)
+		return weir.Kit.CheckEach(call.Each.Calls, call.Each.Results)
 	case weir.OpTakeUpTo:
 		err = enginekit.CheckMost(call.Most)
 	case weir.OpReserveAhead:
-		err = enginekit.CheckAhead(*call)
+		err = weir.Kit.CheckAhead(*call)
 	case weir.OpTake, weir.OpReserve, weir.OpPeek, weir.OpRecord, weir.OpReturn, weir.OpReset:
 	default:
-		err = enginekit.Unsupported(op, "is unknown")
+		err = weir.Kit.Unsupported(op, "is unknown")
 	}
 	_, bad := enginekit.Merge(call.Op, call.Requests)
-	return cmp.Or(err, bad, enginekit.CheckTaken(*call), enginekit.CheckIdentity(call.Op, call.Identity))
+	return cmp.Or(err, bad, weir.Kit.CheckTaken(*call), enginekit.CheckIdentity(call.Op, call.Identity))
 }
 
 // forget clears the states of keys that were reset.
@@ -154,7 +154,7 @@ func (g *Guarded) instead(call weir.Call, counted weir.Counted, cause error) (we
 }
 
 func (g *Guarded) insteadEach(batch *weir.Batch, counted weir.Counted, cause error) error {
-	if err := enginekit.CheckEach(batch.Calls, batch.Results); err != nil {
+	if err := weir.Kit.CheckEach(batch.Calls, batch.Results); err != nil {
 		return err
 	}
 	for i, c := range batch.Calls {
@@ -239,7 +239,7 @@ func (g *Guarded) Renew(ctx context.Context, slots weir.Call) (held bool, err er
 	}
 	renewer, ok := weir.Find[enginekit.Renewer](g.below)
 	if !ok {
-		return false, enginekit.Unsupported(weir.OpRecord, "renews no slots on this engine")
+		return false, weir.Kit.Unsupported(weir.OpRecord, "renews no slots on this engine")
 	}
 	slots.Op = weir.OpRecord // a renewal that comes late is not undone
 	p, cause, counted := g.breaker.enter(), g.lastFailure(), weir.CountedNo

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -126,7 +125,7 @@ type denied struct{ error }
 func (denied) Unavailable() bool { return false }
 
 func TestTryCountsEveryFailure(t *testing.T) {
-	g := guarded(t, enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
+	g := guarded(t, weir.Kit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
 		return weir.Answer{}, denied{errors.New("WRONGPASS")}
 	}, nil), layer.GuardOptions{OnFailure: layer.Allow})
 	rule := mustRule(t, "r=5/m")

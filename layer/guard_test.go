@@ -240,7 +240,7 @@ func TestABadRequestIsOneDuringAnOutage(t *testing.T) {
 	rule := mustRule(t, "r=10/1h and concurrency 2")
 	for _, policy := range []layer.Policy{layer.Deny, layer.Local, layer.Allow} {
 		for _, counted := range []weir.Counted{weir.CountedNo, weir.CountedUnknown} {
-			e := enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
+			e := weir.Kit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
 				return weir.Answer{}, away{errors.New("connection reset"), counted}
 			}, nil)
 			g := guarded(t, e, layer.GuardOptions{OnFailure: policy, Peers: 1})
@@ -476,7 +476,7 @@ func TestLimitsAlikeAreOwedTheirOwnUnits(t *testing.T) {
 func TestTheEngineComesBackAfterABatchWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 100/1d")
-		g := guarded(t, enginekit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
+		g := guarded(t, weir.Kit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
 			if call.Op == weir.OpEach {
 				r.fails.Store(true)
 				time.Sleep(2 * time.Second)
@@ -649,7 +649,7 @@ func TestAtMost64CallsHang(t *testing.T) {
 		for range 300 {
 			all.Go(func() {
 				began := time.Now()
-				_, err := g.Do(t.Context(), weir.Call{Op: weir.OpTake, Requests: []weir.Request{rule.For("k", 1)}, Lease: enginekit.NewLease()})
+				_, err := g.Do(t.Context(), weir.Call{Op: weir.OpTake, Requests: []weir.Request{rule.For("k", 1)}, Lease: weir.Kit.NewLease()})
 				if took := time.Since(began); err != nil || took > 15*time.Millisecond {
 					t.Errorf("got %v after %v, want an answer within 15 ms", err, took)
 				}
@@ -806,7 +806,7 @@ func BenchmarkGuard(b *testing.B) {
 // A call of many decisions fails in its results. They are the cause of an outage, too.
 func TestTheCauseOfAnOutageIsKnownFromDecisionsInOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fails := enginekit.EngineOf(func(_ context.Context, call weir.Call) (weir.Answer, error) {
+		fails := weir.Kit.EngineOf(func(_ context.Context, call weir.Call) (weir.Answer, error) {
 			for i := range call.Each.Results {
 				call.Each.Results[i].Err = errAway
 			}

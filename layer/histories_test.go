@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/layer"
 )
@@ -92,7 +91,7 @@ func runHistory(t *testing.T, seed uint64) {
 // start starts a process.
 func (h *history) start(processes int, punctual bool) {
 	link := &remote{memory: h.memory, punctual: punctual}
-	link.Engine = enginekit.EngineOf(link.do, h.memory.Check)
+	link.Engine = weir.Kit.EngineOf(link.do, h.memory.Check)
 	g := guarded(h.t, link, layer.GuardOptions{OnFailure: h.policy, Peers: processes})
 	h.links, h.guards, h.leases = append(h.links, link), append(h.guards, g), append(h.leases, leased(h.t, g))
 }

@@ -74,7 +74,7 @@ func runHostile(t *testing.T, seed uint64) {
 // open puts all layers around the engine.
 func (h *hostile) open() {
 	policy := func() layer.Policy { return layer.Policy(h.number(3)) }
-	h.guard = guarded(h.t, enginekit.EngineOf(h.do, h.memory.Check), layer.GuardOptions{MaxKeys: 1 + h.number(50), OnFailure: policy(),
+	h.guard = guarded(h.t, weir.Kit.EngineOf(h.do, h.memory.Check), layer.GuardOptions{MaxKeys: 1 + h.number(50), OnFailure: policy(),
 		Rules:    map[string]layer.Policy{"a": policy(), "b": policy(), "c": policy()},
 		PeersNow: func() int { h.panics(); return h.number(5) - 1 }, OnChange: func(layer.GuardChange) { h.panics() }})
 	var problems [4]error
@@ -126,7 +126,7 @@ func (h *hostile) do(ctx context.Context, call weir.Call) (weir.Answer, error) {
 	case 5:
 		time.Sleep(time.Duration(h.number(40)) * time.Millisecond)
 	case 6:
-		return weir.Answer{}, enginekit.Unsupported(call.Op, "is not made today")
+		return weir.Answer{}, weir.Kit.Unsupported(call.Op, "is not made today")
 	case 7:
 		runtime.Goexit()
 	case 8:

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // LeaseOptions configure a Lease.
@@ -124,7 +123,7 @@ func (l *Leased) rank() rank { return leases }
 
 func (l *Leased) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 	if call.Op == weir.OpReserve {
-		return enginekit.Reserve(ctx, l, call) // so that takes and settlements pass here
+		return weir.Kit.Reserve(ctx, l, call) // so that takes and settlements pass here
 	}
 	if len(call.Requests) != 1 || call.Identity != "" {
 		return l.pass(ctx, call, next)
@@ -338,7 +337,7 @@ func (l *Leased) refill(ctx context.Context, call weir.Call, s *stock, f *facts)
 	call.Requests = []weir.Request{q}
 	if more := block / q.Cost; more > 0 {
 		call.Op, call.Most = weir.OpTakeUpTo, 1+more
-		call.Lease = cmp.Or(call.Lease, enginekit.NewLease()) // so that the answer tells the instant
+		call.Lease = cmp.Or(call.Lease, weir.Kit.NewLease()) // so that the answer tells the instant
 	}
 	l.counts.asked.Add(1)
 	err = errPanicked // unless the engine answers

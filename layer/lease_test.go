@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/limittest"
 )
@@ -38,7 +37,7 @@ func leased(t testing.TB, e weir.Engine) *layer.Leased {
 func TestAnEngineBelowALeasePassesTheSuite(t *testing.T) {
 	limittest.Run(t, func(clock func() int64) weir.Engine {
 		memory := weir.NewMemory(weir.MemoryOptions{Clock: clock})
-		l, err := layer.Lease(enginekit.EngineOf(memory.Do, memory.Check), layer.LeaseOptions{Hold: 1})
+		l, err := layer.Lease(weir.Kit.EngineOf(memory.Do, memory.Check), layer.LeaseOptions{Hold: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -406,9 +405,9 @@ func TestUnitsThatAPolicyAdmittedAreNotGivenBack(t *testing.T) {
 func TestAnEngineThatGivesNoBlocksDecidesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, rule := weir.NewMemory(weir.MemoryOptions{}), mustRule(t, "r=fixed window 100/366d")
-		l := leased(t, enginekit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
+		l := leased(t, weir.Kit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
 			if call.Op == weir.OpTakeUpTo {
-				return weir.Answer{}, enginekit.Unsupported(call.Op, "is not made here")
+				return weir.Answer{}, weir.Kit.Unsupported(call.Op, "is not made here")
 			}
 			return memory.Do(ctx, call)
 		}, nil))
@@ -421,7 +420,7 @@ func TestAnEngineThatGivesNoBlocksDecidesAlone(t *testing.T) {
 
 func BenchmarkLeased(b *testing.B) {
 	rule, memory := mustRule(b, "r=1000000/1s burst 100000"), weir.NewMemory(weir.MemoryOptions{})
-	l := leased(b, enginekit.EngineOf(memory.Do, memory.Check))
+	l := leased(b, weir.Kit.EngineOf(memory.Do, memory.Check))
 	keys := make([]string, 1000)
 	for i := range keys {
 		keys[i] = key(i)

@@ -119,7 +119,7 @@ func newFacts(r *weir.Rule) *facts {
 		d := weir.Describe(l)
 		f.delays, f.countsDenied = f.delays || d.Delays, f.countsDenied || d.CountsDenied
 	}
-	f.slots, f.units = enginekit.Held(r), enginekit.Spent(r)
+	f.slots, f.units = weir.Kit.Held(r), weir.Kit.Spent(r)
 	f.alike, f.most = alikeOf(r, limits), f.mostOut()
 	return f
 }
@@ -183,7 +183,7 @@ func (f *facts) outstanding(n int64, age time.Duration, sameWindow bool) int64 {
 // index returns the number of the window at an instant, or of a quota the second of its start.
 func (l *limit) index(now time.Time) int64 {
 	if l.quota != nil {
-		start, _, _ := enginekit.CalendarWindow(l.quota, now)
+		start, _, _ := weir.Kit.CalendarWindow(l.quota, now)
 		return start.Unix()
 	}
 	at := now.UnixNano() - int64(l.phase)

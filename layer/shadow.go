@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // ShadowOptions configure a Shadow. The zero value enforces nothing.
@@ -108,7 +107,7 @@ func (s *Shadowed) rank() rank { return shadows }
 
 func (s *Shadowed) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 	if call.Op == weir.OpReserve {
-		return enginekit.Reserve(ctx, s, call) // so that takes and settlements pass here
+		return weir.Kit.Reserve(ctx, s, call) // so that takes and settlements pass here
 	}
 	if len(s.options.Candidates) == 0 {
 		return s.dryRun(call)
@@ -131,7 +130,7 @@ func (s *Shadowed) around(ctx context.Context, call weir.Call, next weir.Next) (
 // dryRun admits what an engine could decide.
 func (s *Shadowed) dryRun(call weir.Call) (weir.Answer, error) {
 	if call.Op == weir.OpEach && call.Each != nil {
-		err := enginekit.CheckEach(call.Each.Calls, call.Each.Results)
+		err := weir.Kit.CheckEach(call.Each.Calls, call.Each.Results)
 		for i, c := range call.Each.Calls {
 			if r := &call.Each.Results[i]; err == nil && r.Err == nil {
 				a, err := s.dryRun(c)

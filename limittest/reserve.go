@@ -123,7 +123,7 @@ func renewsSlots(f *fixture) {
 		}
 	}
 	r := f.reserve(rule.For("a", 2), rule.For("b", 1))
-	slots := enginekit.HandOver(r)
+	slots := weir.Kit.HandOver(r)
 	renew("slots that are held", true, slots)
 	renew("slots of another", false, weir.Call{Requests: slots.Requests, Lease: slots.Lease ^ 2})
 	f.wantRemaining("after a renewal", rule, "a", 3)
@@ -131,7 +131,7 @@ func renewsSlots(f *fixture) {
 	renew("after three quarters of the lease", true, slots)
 	f.clock.advance(3 * 3600 * 1e9 / 4)
 	f.wantRemaining("in the lease of the renewal", rule, "a", 3)
-	again := enginekit.Granted(f.engine, time.Now(), weir.Decision{Allowed: true}, nil, slots)
+	again := weir.Kit.Granted(f.engine, time.Now(), weir.Decision{Allowed: true}, nil, slots)
 	if err := again.Done(ctx); err != nil {
 		f.Errorf("Done: %v", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // trip is one question to the engine, for callers of one group or of several: a call for each, in one OpEach.
@@ -41,7 +40,7 @@ func (t *trip) take(g *group) {
 	t.callers = append(t.callers, c)
 	call := weir.Call{Op: weir.OpTake, Requests: c.requests, Waits: true}
 	if c.acquires {
-		call.Lease = enginekit.NewLease()
+		call.Lease = weir.Kit.NewLease()
 	}
 	t.calls = append(t.calls, call)
 }
@@ -210,7 +209,7 @@ func (t *trip) settle(c *caller, call *weir.Call, r *weir.Result) {
 		if c.decision, c.taken = d, r.Taken; c.acquires {
 			take := *call
 			take.Taken = r.Taken
-			c.reservation = enginekit.Granted(q.engine, t.began, d, nil, take)
+			c.reservation = weir.Kit.Granted(q.engine, t.began, d, nil, take)
 		}
 		if c.left {
 			g.callers.Remove(&c.Node)

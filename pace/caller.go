@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/fair"
 )
 
@@ -180,7 +179,7 @@ func distinct(requests []weir.Request, of func(*weir.Request) string) (all []str
 	return slices.Compact(all)
 }
 
-func asksForSlots(r weir.Request) bool { return enginekit.Held(r.Rule) != nil }
+func asksForSlots(r weir.Request) bool { return weir.Kit.Held(r.Rule) != nil }
 
 // onKey returns the requests of a key as one.
 func onKey(requests []weir.Request, key string) (q weir.Request) {
@@ -201,8 +200,8 @@ func waitsForSlots(requests []weir.Request, d weir.Decision) bool {
 
 // bySlotsOf reports whether it is slots of a rule that refuse.
 func bySlotsOf(r *weir.Rule, d weir.Decision) bool {
-	if enginekit.Held(r) == nil || enginekit.Spent(r) == nil {
-		return enginekit.Held(r) != nil
+	if weir.Kit.Held(r) == nil || weir.Kit.Spent(r) == nil {
+		return weir.Kit.Held(r) != nil
 	}
 	limits := r.Limits()
 	return weir.Describe(limits[min(int(d.RefusedBy), len(limits)-1)]).Held

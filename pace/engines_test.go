@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/pace"
 )
@@ -31,16 +30,16 @@ func newRemote(t *testing.T) *remote {
 func remoteOf(memory *weir.Memory) *remote {
 	r := &remote{asks: true}
 	r.state.Store(memory)
-	r.Engine = enginekit.EngineOf(r.do, memory.Check)
+	r.Engine = weir.Kit.EngineOf(r.do, memory.Check)
 	return r
 }
 
 func (r *remote) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
 	switch {
 	case c.Op == weir.OpReserve:
-		return enginekit.Reserve(ctx, r, c)
+		return weir.Kit.Reserve(ctx, r, c)
 	case r.asks && c.Op == weir.OpEach && c.Each.Calls[0].Op == weir.OpReserveAhead:
-		return weir.Answer{}, enginekit.Unsupported(weir.OpReserveAhead, "is not made by this engine")
+		return weir.Answer{}, weir.Kit.Unsupported(weir.OpReserveAhead, "is not made by this engine")
 	case r.around != nil:
 		return r.around(ctx, c, r.next)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // Flush waits until all that callers have left behind, booked instants and units, has been given back to the engine, or
@@ -42,7 +41,7 @@ type flusher interface {
 func (q *Queue) abandon(c *caller) {
 	r := c.reservation
 	if r == nil {
-		r = enginekit.Granted(q.engine, time.Now(), c.decision, nil, weir.Call{Requests: c.requests, Taken: c.taken})
+		r = weir.Kit.Granted(q.engine, time.Now(), c.decision, nil, weir.Call{Requests: c.requests, Taken: c.taken})
 	}
 	q.inBackground(r.Cancel)
 }
@@ -50,7 +49,7 @@ func (q *Queue) abandon(c *caller) {
 // release releases the slots of a call that may have been made, and whose answer nobody has.
 func (q *Queue) release(call weir.Call) {
 	q.inBackground(func(context.Context) error {
-		enginekit.Drop(q.engine, call)
+		weir.Kit.Drop(q.engine, call)
 		return nil
 	})
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/pace"
 )
@@ -29,9 +28,9 @@ var errBroken = errors.New("the engine is broken")
 
 func newCounted(engine weir.Engine) *counted {
 	e := &counted{}
-	e.Engine = enginekit.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
+	e.Engine = weir.Kit.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
 		if c.Op == weir.OpEach && c.Each.Calls[0].Op == weir.OpReserveAhead {
-			return weir.Answer{}, enginekit.Unsupported(weir.OpReserveAhead, "is not made by this engine")
+			return weir.Answer{}, weir.Kit.Unsupported(weir.OpReserveAhead, "is not made by this engine")
 		}
 		if c.Op == weir.OpTake || c.Op == weir.OpEach {
 			e.calls.Add(1)
@@ -488,7 +487,7 @@ func TestOfCallersThatAskTogetherTheOldestGoesFirst(t *testing.T) {
 		vendor := rule(t, "vendor", "fixed window 10/1s")
 		var trips atomic.Int64
 		var went [2]atomic.Int64 // after how many of them each caller went
-		engine := enginekit.EngineOf(func(_ context.Context, c weir.Call) (weir.Answer, error) {
+		engine := weir.Kit.EngineOf(func(_ context.Context, c weir.Call) (weir.Answer, error) {
 			trip := trips.Add(1)
 			for i, q := range c.Each.Calls {
 				d := weir.Decision{Allowed: trip > 2 || trip == 2 && i > 0, Rule: "vendor", Key: "k", Limit: 10}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/internal/waittest"
 	"github.com/weirflow/weir/pace"
@@ -255,7 +254,7 @@ func TestAKeyThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 		q, slots := mustQueue(t, engine), rule(t, "slots", "concurrency 1 lease 1h")
 		held, _ := engine.Reserve(t.Context(), slots.For("k", 1))
 		other, _ := engine.Reserve(t.Context(), slots.For("away", 1))
-		defer enginekit.HandOver(other)
+		defer weir.Kit.HandOver(other)
 		ctx, stop := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
 		callers.Go(func() { _, _ = q.Acquire(ctx, slots.For("away", 1)) })

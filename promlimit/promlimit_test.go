@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/promlimit"
 )
@@ -67,7 +66,7 @@ weir_thresholds_total{percent="80",rule="login"} 1
 
 func TestEveryLayerHasMetrics(t *testing.T) {
 	memory, fails := weir.NewMemory(weir.MemoryOptions{}), atomic.Bool{}
-	remote := enginekit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
+	remote := weir.Kit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
 		if fails.Load() {
 			return weir.Answer{}, errors.New("connection refused")
 		}

@@ -26,7 +26,7 @@ func (e *Engine) reserveAhead(ctx context.Context, c weir.Call) (weir.Answer, er
 		if err != nil {
 			return weir.Answer{}, err
 		}
-		return weir.Answer{Decision: d, Reservation: enginekit.Granted(e, time.Time{}, d, nothing, c)}, nil
+		return weir.Answer{Decision: d, Reservation: weir.Kit.Granted(e, time.Time{}, d, nothing, c)}, nil
 	}
 	if q, err = e.alone(ctx, q); err != nil {
 		return weir.Answer{}, cannotDecide(wire.OpBook.String(), err)
@@ -38,7 +38,7 @@ func (e *Engine) reserveAhead(ctx context.Context, c weir.Call) (weir.Answer, er
 // bookingOf returns the decision of an OpReserveAhead, and its merged requests. A cost that needs no booking, because it is 0
 // or can never fit, is a take.
 func (e *Engine) bookingOf(space []wire.Part, c *weir.Call) (q wire.Decision, merged []weir.Request, err error) {
-	if err := enginekit.CheckAhead(*c); err != nil {
+	if err := weir.Kit.CheckAhead(*c); err != nil {
 		return q, nil, err
 	}
 	if merged, err = enginekit.Merge(weir.OpReserveAhead, c.Requests); err != nil {
@@ -58,19 +58,19 @@ func (e *Engine) bookingOf(space []wire.Part, c *weir.Call) (q wire.Decision, me
 func (e *Engine) booked(q wire.Decision, requests []weir.Request, c *weir.Call) (weir.Decision, *weir.Reservation) {
 	d := answer(wire.OpTake, q.Parts, requests)
 	if q.Op != wire.OpBook {
-		return d, enginekit.Granted(e, time.Time{}, d, nothing, *c)
+		return d, weir.Kit.Granted(e, time.Time{}, d, nothing, *c)
 	}
 	d.ResetAfter = 0 // a refused booking also waits for a cost that is the capacity
 	for i := range q.Parts {
 		d.ResetAfter = max(d.ResetAfter, q.Parts[i].Measure.ResetAfter)
 	}
 	if !d.Allowed {
-		return d, enginekit.Granted(e, time.Time{}, d, nothing, *c)
+		return d, weir.Kit.Granted(e, time.Time{}, d, nothing, *c)
 	}
 	d.Delay = stored.Duration(q.Due - q.Now)
 	booking := *c
 	booking.Taken = []int64{q.Due * int64(time.Microsecond)}
-	return d, enginekit.Granted(e, time.Time{}, d, func(ctx context.Context, n int64) error { return e.withdraw(ctx, q, n) }, booking)
+	return d, weir.Kit.Granted(e, time.Time{}, d, func(ctx context.Context, n int64) error { return e.withdraw(ctx, q, n) }, booking)
 }
 
 func nothing(context.Context, int64) error { return nil }

@@ -19,7 +19,7 @@ import (
 // it calls the lanes concurrently. Calls on one key are in one lane, so they are decided in order. A call on keys of
 // several lanes is decided before the others.
 func (e *Engine) Each(ctx context.Context, asked []weir.Call, results []weir.Result) error {
-	if err := enginekit.CheckEach(asked, results); err != nil {
+	if err := weir.Kit.CheckEach(asked, results); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -166,7 +166,7 @@ func (e *Engine) stateless(c *weir.Call) (r weir.Result, err error) {
 		o = wire.OpTake
 	}
 	if r.Decision, err = e.withoutState(o, c.Requests); err == nil && c.Op == weir.OpReserveAhead {
-		r.Reservation = enginekit.Granted(e, time.Time{}, r.Decision, nothing, *c)
+		r.Reservation = weir.Kit.Granted(e, time.Time{}, r.Decision, nothing, *c)
 	}
 	return r, err
 }

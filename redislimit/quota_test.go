@@ -8,7 +8,6 @@ import (
 	_ "time/tzdata"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
@@ -52,7 +51,7 @@ func TestAQuotaFollowsTheClockOfTheServer(t *testing.T) {
 				again += calls
 			}
 			d, calls := ask(1)
-			_, end, _ := enginekit.CalendarWindow(limit, time.Now().Add(newest))
+			_, end, _ := weir.Kit.CalendarWindow(limit, time.Now().Add(newest))
 			want := time.Until(end) - offset
 			if d.Allowed || (d.RetryAfter-want).Abs() > time.Minute {
 				t.Errorf("%s at %v: got %+v, want a refusal for %v", limit, offset, d, want)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/redislimit/internal/fault"
 	"github.com/weirflow/weir/redislimit/internal/servers"
 )
@@ -52,7 +51,7 @@ const (
 
 // Listen calls hear when slots of a request may have come free, until stop is called: see enginekit.Listener.
 func (e *Engine) Listen(slots weir.Request, hear func()) (hears func() bool, stop func()) {
-	parts := e.slots(weir.Call{Requests: []weir.Request{slots}, Lease: enginekit.NewLease()})
+	parts := e.slots(weir.Call{Requests: []weir.Request{slots}, Lease: weir.Kit.NewLease()})
 	if len(parts) == 0 || e.client.Known() == nil {
 		return func() bool { return false }, func() {}
 	}

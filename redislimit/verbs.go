@@ -17,7 +17,7 @@ func (e *Engine) Clock() func() int64 { return e.options.Clock }
 
 // Do makes one call.
 func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error) {
-	if err := enginekit.CheckTaken(c); err != nil {
+	if err := weir.Kit.CheckTaken(c); err != nil {
 		return a, err
 	}
 	ctx, cancel := enginekit.Bound(ctx, &c)
@@ -32,7 +32,7 @@ func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error)
 	case weir.OpTakeUpTo:
 		return e.takeUpTo(ctx, c)
 	case weir.OpReserve:
-		return enginekit.Reserve(ctx, e, leased(c))
+		return weir.Kit.Reserve(ctx, e, leased(c))
 	case weir.OpReserveAhead:
 		return e.reserveAhead(ctx, c)
 	case weir.OpPeek:
@@ -53,7 +53,7 @@ func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error)
 		}
 		return a, err
 	}
-	return a, enginekit.Unsupported(c.Op, "is unknown")
+	return a, weir.Kit.Unsupported(c.Op, "is unknown")
 }
 
 // Peek returns the answer that Take would give, without writing anything.
@@ -80,7 +80,7 @@ func (e *Engine) Reset(ctx context.Context, requests ...weir.Request) error {
 
 // Reserve takes the requests and returns a reservation.
 func (e *Engine) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
-	a, err := enginekit.Reserve(ctx, e, weir.Call{Op: weir.OpReserve, Requests: requests})
+	a, err := weir.Kit.Reserve(ctx, e, weir.Call{Op: weir.OpReserve, Requests: requests})
 	return a.Reservation, err
 }
 

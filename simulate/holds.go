@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/front"
 )
 
@@ -32,7 +31,7 @@ type HoldReport struct {
 // with an estimate that learns from what was settled. Refused work has no cost, and does not come again.
 func (t *Traffic) Holds(c Candidate, o HoldOptions) (reports []HoldReport, err error) {
 	rule, err := weir.NewRule("replay", c.Limits...)
-	if err == nil && enginekit.Held(rule) != nil {
+	if err == nil && weir.Kit.Held(rule) != nil {
 		err = fmt.Errorf("simulate: holds %q: it has slots, whose units are not used up by work", c.Text)
 	}
 	if err != nil {

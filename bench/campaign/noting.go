@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // noting is the engine of a queue. It notes what the queue takes of rates and gives back, because one call asks for many
@@ -88,7 +87,7 @@ func (e *noting) booked(call *weir.Call, r *weir.Reservation, i int, sent int64)
 	delay, id, units := r.Decision.Delay.Microseconds(), newID(), call.Requests[0].Cost
 	e.unused[i].Add(units)
 	e.booking(recordUsed, i, id, units, sent+delay, now()+delay)
-	return enginekit.Granted(e, time.Time{}, r.Decision, func(ctx context.Context, units int64) error {
+	return weir.Kit.Granted(e, time.Time{}, r.Decision, func(ctx context.Context, units int64) error {
 		sent := now()
 		e.unused[i].Add(-units)
 		err := r.Cancel(ctx)

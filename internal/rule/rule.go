@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
@@ -83,16 +82,6 @@ func (c *Compiled) Bookable() bool {
 
 // Alone reports whether no other request can be combined with one under the rule.
 func (c *Compiled) Alone() bool { return c.Parts[0].Alone }
-
-// Of returns the compiled form of a *weir.Rule. Package weir sets it, so that no exported signature of weir names a
-// type of this package.
-var Of func(weirRule any) *Compiled
-
-// AlgorithmOf compiles a weir.Limit, with all times in ticks. Package weir sets it.
-var AlgorithmOf func(weirLimit any, tick time.Duration) (algorithm.Algorithm, error)
-
-// Kit has functions of package weir that package enginekit exports in its place. Package weir sets it.
-var Kit any
 
 // kept is the values that a rule stores, one of each type.
 type kept struct {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -62,7 +61,7 @@ func (w *worker) hold(requests []weir.Request, sign int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range requests {
-		if enginekit.Held(r.Rule) == nil || w.dead.Load() {
+		if weir.Kit.Held(r.Rule) == nil || w.dead.Load() {
 			continue
 		}
 		name := r.Rule.Name()
@@ -143,7 +142,7 @@ func (c *caller) acquire(ctx context.Context) (done func(context.Context) error,
 		return nil, err
 	}
 	r := c.requests[0].Rule
-	if len(c.requests) == 1 && enginekit.Held(r) == nil && (r.Delays() || c.takes) {
+	if len(c.requests) == 1 && weir.Kit.Held(r) == nil && (r.Delays() || c.takes) {
 		_, err = flow.Wait(ctx, c.requests...)
 		return func(context.Context) error { return nil }, err
 	}

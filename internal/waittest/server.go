@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // Server is a memory engine that processes share over a network, as they share Redis: it books, and tells processes of slots
@@ -48,13 +47,13 @@ func NewServer(memory *weir.Memory) *Server {
 // Connect returns the engine of another process. It is a [enginekit.Listener].
 func (s *Server) Connect(n Network) weir.Engine {
 	p := &process{server: s, Network: n}
-	p.Engine = enginekit.EngineOf(p.do, s.Memory.Check)
+	p.Engine = weir.Kit.EngineOf(p.do, s.Memory.Check)
 	return p
 }
 
 func (p *process) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
 	if c.Op == weir.OpReserve {
-		return enginekit.Reserve(ctx, p, c)
+		return weir.Kit.Reserve(ctx, p, c)
 	}
 	a, err := p.Call(ctx, c, func(ctx context.Context, c weir.Call) (weir.Answer, error) {
 		p.server.Calls.Add(1)
@@ -78,7 +77,7 @@ func (p *process) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
 
 // through has a booking be withdrawn over the network.
 func (p *process) through(c weir.Call, r *weir.Reservation) *weir.Reservation {
-	return enginekit.Granted(p, time.Time{}, r.Decision, func(ctx context.Context, n int64) error {
+	return weir.Kit.Granted(p, time.Time{}, r.Decision, func(ctx context.Context, n int64) error {
 		if err := p.Pass(ctx); err != nil {
 			return Lost{Err: err}
 		}

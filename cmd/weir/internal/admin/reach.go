@@ -7,7 +7,6 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // reach refuses an entry that would never stand in for its rule, and tells where and for how long one does not.
@@ -64,7 +63,7 @@ func unlike(e *override.Entry, rule *weir.Rule) string {
 }
 
 func slotsOf(rule *weir.Rule) (kind, want string) {
-	if enginekit.Held(rule) != nil {
+	if weir.Kit.Held(rule) != nil {
 		return "has slots", "slots with a lease, such as concurrency 50 lease 1m"
 	}
 	return "has no slots", "a limit without slots"

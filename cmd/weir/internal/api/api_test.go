@@ -166,14 +166,14 @@ func TestTheSameKeyTwiceIsOneRequest(t *testing.T) {
 
 // undecided returns an engine that never decides. A nil error stands for an unknown cause.
 func undecided(err error) weir.Engine {
-	return enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
+	return weir.Kit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
 		return weir.Answer{Decision: weir.Decision{Allowed: true}}, cmp.Or(err, errors.New("secret-host:6379 is gone"))
 	}, func(...*weir.Rule) error { return nil })
 }
 
 // hung returns an engine whose server does not answer: each decision fails when the context ends.
 func hung() weir.Engine {
-	return enginekit.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
+	return weir.Kit.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
 		ctx, cancel := enginekit.Bound(ctx, &c)
 		defer cancel()
 		<-ctx.Done()

@@ -15,7 +15,6 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/layer"
 )
@@ -62,7 +61,7 @@ func (a *API) newChecked(rules ...*weir.Rule) checkedRules {
 		Logger:  slog.New(slog.DiscardHandler), // this package logs failures of the engine
 	}
 	for i, rule := range rules {
-		if enginekit.Held(rule) != nil {
+		if weir.Kit.Held(rule) != nil {
 			return checkedRules{rule: rule.Name(), unfit: "holds slots, which a check cannot release; delete the rule, or ask /v1/reserve instead"}
 		}
 		o.Rules = append(o.Rules, httplimit.Rule{

@@ -16,7 +16,6 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/layer"
 )
@@ -83,7 +82,7 @@ func TestASettlementDuringAnOutageCanBeTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := weir.NewMemory(weir.MemoryOptions{})
 		var fails atomic.Bool
-		guard, err := layer.Guard(enginekit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
+		guard, err := layer.Guard(weir.Kit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
 			if fails.Load() {
 				return weir.Answer{}, errors.New("connection refused")
 			}

@@ -14,12 +14,11 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // windowsOf tells the next boundaries of a quota in its zone, and which zone data says so. It is empty for other limits.
 func windowsOf(limit weir.Limit, now time.Time) string {
-	_, next, ok := enginekit.CalendarWindow(limit, now)
+	_, next, ok := weir.Kit.CalendarWindow(limit, now)
 	if !ok {
 		return ""
 	}
@@ -27,7 +26,7 @@ func windowsOf(limit weir.Limit, now time.Time) string {
 	var ends []string
 	for range 3 {
 		ends = append(ends, next.Format("Mon 2006-01-02 15:04:05 -07:00"))
-		_, next, _ = enginekit.CalendarWindow(limit, next)
+		_, next, _ = weir.Kit.CalendarWindow(limit, next)
 	}
 	text := fmt.Sprintf("The next begin on %s, %s and %s.", ends[0], ends[1], ends[2])
 	if zone != "UTC" {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/randtest"
 )
 
@@ -31,7 +30,7 @@ func TestTheProgramKnowsEveryZoneThatItNames(t *testing.T) {
 	}
 	for _, name := range names {
 		limit := weir.Quota{Count: 1, Unit: weir.Day, Zone: name}
-		if _, _, ok := enginekit.CalendarWindow(limit, time.Unix(0, 0)); !ok {
+		if _, _, ok := weir.Kit.CalendarWindow(limit, time.Unix(0, 0)); !ok {
 			t.Errorf("%s is no zone of a quota", name)
 		}
 	}

@@ -208,7 +208,7 @@ func quotaEnd(all []quota, made weir.Decision) (end time.Time, ok bool) {
 		if !made.Allowed && q.at == int(made.RefusedBy) && made.RetryAfter != weir.Never {
 			return front.ResetAt(q.limit, made.RetryAfter), true
 		}
-		if _, last, _ := enginekit.CalendarWindow(q.limit, now); last.After(end) {
+		if _, last, _ := weir.Kit.CalendarWindow(q.limit, now); last.After(end) {
 			end = last
 		}
 	}

@@ -51,7 +51,7 @@ func (d *Desk) Hold(ctx context.Context, domain string, requests []weir.Request,
 		d.holds.room.leave(size)
 		return "", err
 	}
-	take := enginekit.HandOver(got.hold)
+	take := weir.Kit.HandOver(got.hold)
 	h.Lease, h.Taken = take.Lease, take.Taken
 	for i := range asks {
 		h.Costs = append(h.Costs, asks[i].Cost)
@@ -172,7 +172,7 @@ func newAfterwards(r *weir.Rule) *afterwards {
 func (d *Desk) count(ctx context.Context, requests []weir.Request) error {
 	call := weir.Call{Op: weir.OpRecord, Identity: d.identity()}
 	for _, q := range requests {
-		if q.Rule = enginekit.Spent(q.Rule); q.Rule != nil && q.Cost > 0 {
+		if q.Rule = weir.Kit.Spent(q.Rule); q.Rule != nil && q.Cost > 0 {
 			q.Rule = enginekit.Keep(q.Rule, newAfterwards).rule
 			call.Requests = append(call.Requests, q)
 		}

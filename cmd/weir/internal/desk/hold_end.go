@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // holds are what this daemon has to give back.
@@ -80,7 +79,7 @@ func (d *Desk) endHold(ctx context.Context, h *hold, settle func() error) error 
 // giveBack gives the units of a hold back, and reports whether they came back. If not, the reservation tries again by itself where it
 // can, so nobody else may.
 func (d *Desk) giveBack(ctx context.Context, h *hold, held []weir.Request) bool {
-	err := enginekit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: held, Lease: h.Lease, Taken: h.Taken}).Cancel(ctx)
+	err := weir.Kit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: held, Lease: h.Lease, Taken: h.Taken}).Cancel(ctx)
 	if err != nil {
 		d.failures.Warn(d.options.Log, "units of a hold may stay spent", "error", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // hold is what the id of a hold says. The id is sealed like a token, so every daemon on the engine honours it. Its
@@ -26,7 +25,7 @@ const remembered = time.Minute
 
 // newHold describes a hold of requests that begins now.
 func newHold(domain string, requests []weir.Request, life time.Duration) *hold {
-	return &hold{Lease: enginekit.NewLease(), Ends: time.Now().Add(life).UnixMilli(), Life: life, Of: hashOf(domain, requests)}
+	return &hold{Lease: weir.Kit.NewLease(), Ends: time.Now().Add(life).UnixMilli(), Life: life, Of: hashOf(domain, requests)}
 }
 
 // hashOf returns a hash of what a hold is of: the domain, and the rules, limits and keys.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // The bounds of limits in calls.
@@ -88,7 +87,7 @@ func (f *InForce) newLimited(of namedLimit) (*weir.Rule, error) {
 	switch {
 	case err != nil:
 		return nil, wrongField("limit", cli.Plain(err))
-	case enginekit.Held(rule) != nil:
+	case weir.Kit.Held(rule) != nil:
 		return nil, wrongField("limit", "is "+Quote(of.text)+", which holds slots; only a rule of the daemon can")
 	}
 	return rule, f.keepKind(of, kindOf(rule))

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -41,7 +40,7 @@ func markOf(lease uint64, what string, lasts time.Duration) ([]weir.Request, err
 func (d *Desk) once(ctx context.Context, mark []weir.Request, lease uint64, repeatable bool, settle func() error) error {
 	// The mark has a lease of its own: a Guard settles in this process what belongs to leases that it gave while the engine
 	// was away, and the engine may have given that of the reservation.
-	call := weir.Call{Op: weir.OpTake, Requests: mark, Lease: enginekit.NewLease()}
+	call := weir.Call{Op: weir.OpTake, Requests: mark, Lease: weir.Kit.NewLease()}
 	if err := d.unsettled(ctx, &call, lease); err == ErrToken || err != nil && !repeatable {
 		return err
 	}
@@ -50,7 +49,7 @@ func (d *Desk) once(ctx context.Context, mark []weir.Request, lease uint64, repe
 		d.doubts.forget(mark[0].Key, 0) // the mark, if there is one, is right
 	}
 	if err == nil && d.gave(call.Lease) {
-		_, _ = d.engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: mark, Lease: enginekit.NewLease()}) // at the engine when it is back
+		_, _ = d.engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: mark, Lease: weir.Kit.NewLease()}) // at the engine when it is back
 	}
 	if err != nil && (weir.WasCounted(err) == weir.CountedNo || repeatable) { // it can be tried again
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)

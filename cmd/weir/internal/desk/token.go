@@ -47,7 +47,7 @@ func newReservation(requests []weir.Request, lease uint64, leased time.Duration)
 		r.Life = tokenLife
 	}
 	if lease == 0 {
-		r.Lease = enginekit.NewLease()
+		r.Lease = weir.Kit.NewLease()
 	}
 	for _, q := range requests {
 		var limits []string
@@ -119,7 +119,7 @@ func (d *Desk) reservationOf(ctx context.Context, who *door.Identity, token stri
 
 // handOver leaves a reservation to its token. It returns the life of the token, too.
 func (d *Desk) handOver(secret []byte, hold *weir.Reservation, requests []weir.Request) (token string, life time.Duration) {
-	take := enginekit.HandOver(hold)
+	take := weir.Kit.HandOver(hold)
 	r := newReservation(requests, take.Lease, Lease(requests))
 	r.Taken = take.Taken
 	return r.token(secret), r.Life
@@ -132,7 +132,7 @@ func (d *Desk) settleOnce(ctx context.Context, r *reservation, requests []weir.R
 	if err != nil {
 		return err
 	}
-	hold := enginekit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease, Taken: r.Taken})
+	hold := weir.Kit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease, Taken: r.Taken})
 	settle := func() error { return hold.Done(ctx) }
 	if len(costs) > 0 {
 		settle = func() error { return hold.Settle(ctx, costs...) }
@@ -173,7 +173,7 @@ func bothWays(requests []weir.Request, costs []int64) bool {
 
 // onlySlots reports whether the requests hold nothing but slots, whose release can be repeated.
 func onlySlots(requests []weir.Request) bool {
-	return !slices.ContainsFunc(requests, func(q weir.Request) bool { return enginekit.Spent(q.Rule) != nil })
+	return !slices.ContainsFunc(requests, func(q weir.Request) bool { return weir.Kit.Spent(q.Rule) != nil })
 }
 
 // Errors of Settle and Renew.
@@ -225,7 +225,7 @@ func (d *Desk) Renew(ctx context.Context, who *door.Identity, token string) (ren
 	if len(slots) > 0 {
 		renewer, ok := weir.Find[enginekit.Renewer](d.engine)
 		if !ok {
-			return "", 0, enginekit.Unsupported(weir.OpRecord, "renews no slots on this engine")
+			return "", 0, weir.Kit.Unsupported(weir.OpRecord, "renews no slots on this engine")
 		}
 		ctx, cancel := d.within(ctx)
 		defer cancel()
@@ -242,7 +242,7 @@ func (d *Desk) Renew(ctx context.Context, who *door.Identity, token string) (ren
 // slotsOf returns the requests for slots alone.
 func slotsOf(requests []weir.Request) (slots []weir.Request) {
 	for _, q := range requests {
-		if alone := enginekit.Held(q.Rule); alone != nil && q.Cost > 0 {
+		if alone := weir.Kit.Held(q.Rule); alone != nil && q.Cost > 0 {
 			q.Rule = alone
 			slots = append(slots, q)
 		}

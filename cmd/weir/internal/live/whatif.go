@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // WhatIf is what a limit would have done with the sampled requests of a rule, beside the one in force.
@@ -59,7 +58,7 @@ func (l *Live) WhatIf(name, limit string) (*WhatIf, error) {
 	if err != nil {
 		return nil, fmt.Errorf("limit: %w", err)
 	}
-	if enginekit.Held(rule) != nil || enginekit.Held(changed) != nil {
+	if weir.Kit.Held(rule) != nil || weir.Kit.Held(changed) != nil {
 		return nil, fmt.Errorf("limit: slots are held for as long as work lasts, which a sample of requests does not tell")
 	}
 	requests, from, in := l.sample.of(name, now)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
 )
 
@@ -80,8 +81,8 @@ func (d *database) put(ctx context.Context, at target, e *Entry) error {
 			return err
 		}
 		change := []enginekit.Change{{Writes: []enginekit.Write{
-			{Key: versionRow, Old: rows[0].Version, New: int64(enginekit.NewLease()), Ends: math.MaxInt64},
-			{Key: entriesRow, Old: rows[1].Version, New: int64(enginekit.NewLease()), State: content, Ends: math.MaxInt64},
+			{Key: versionRow, Old: rows[0].Version, New: int64(weir.Kit.NewLease()), Ends: math.MaxInt64},
+			{Key: entriesRow, Old: rows[1].Version, New: int64(weir.Kit.NewLease()), State: content, Ends: math.MaxInt64},
 		}}}
 		_, err = d.rows.Swap(ctx, math.MinInt64, change)
 		switch {

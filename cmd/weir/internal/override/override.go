@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // Entry is a limit that stands in for others.
@@ -104,7 +103,7 @@ func (e *Entry) StandsIn(rule *weir.Rule) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return textOf(made) == Block || (enginekit.Held(made) != nil) == (enginekit.Held(rule) != nil), nil
+	return textOf(made) == Block || (weir.Kit.Held(made) != nil) == (weir.Kit.Held(rule) != nil), nil
 }
 
 // errFull is the error of an entry beyond MaxEntries.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/enginekit"
 )
@@ -74,7 +75,7 @@ func (d *database) secret(ctx context.Context, fresh []byte) ([]byte, error) {
 		if len(rows[0].State) > 0 {
 			return rows[0].State, nil
 		}
-		first := enginekit.Write{Key: secretRow, Old: rows[0].Version, New: int64(enginekit.NewLease()), State: fresh, Ends: math.MaxInt64}
+		first := enginekit.Write{Key: secretRow, Old: rows[0].Version, New: int64(weir.Kit.NewLease()), State: fresh, Ends: math.MaxInt64}
 		if _, err = d.rows.Swap(ctx, math.MinInt64, []enginekit.Change{{Writes: []enginekit.Write{first}}}); err != nil && !errors.Is(err, enginekit.ErrConflict) {
 			return nil, &StoreError{err}
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // Table holds the entries in force. It is safe for concurrent use.
@@ -56,7 +55,7 @@ func newIndex(entries []Entry, now time.Time, unread func(Entry, error)) (*index
 			continue
 		}
 		e.Limit = textOf(rule)
-		x.of[e.target()] = &inForce{Entry: e, until: e.Until.UnixNano(), limits: rule.Limits(), held: enginekit.Held(rule) != nil}
+		x.of[e.target()] = &inForce{Entry: e, until: e.Until.UnixNano(), limits: rule.Limits(), held: weir.Kit.Held(rule) != nil}
 		if e.Prefix && !slices.Contains(x.lengths, len(e.Key)) {
 			x.lengths = append(x.lengths, len(e.Key))
 		}
@@ -79,7 +78,7 @@ func (x *index) find(asked weir.Request, now int64) *inForce {
 	if asked.Rule == nil { // the engine will say so
 		return nil
 	}
-	rule, key, held := asked.Rule.Name(), asked.Key, enginekit.Held(asked.Rule) != nil
+	rule, key, held := asked.Rule.Name(), asked.Key, weir.Kit.Held(asked.Rule) != nil
 	if strings.Contains(rule, "~") { // shadows, candidates and probes
 		return nil
 	}

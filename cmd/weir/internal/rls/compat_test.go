@@ -16,7 +16,6 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // compatCase is a case of testdata/compat.txt, which describes the form.
@@ -217,7 +216,7 @@ func (away) Unavailable() bool { return true }
 func TestALimitMayAdmitWhileTheEngineIsAway(t *testing.T) {
 	s, _ := newCompat(t, `{domain: shop, descriptors: [{key: free, rate_limit: {unit: day, requests_per_unit: 3}, weir: {on_failure: allow}},
   {key: hard, rate_limit: {unit: day, requests_per_unit: 3}}]}`, nil, func(o *setup) {
-		o.desk.Engine = enginekit.EngineOf(func(_ context.Context, call weir.Call) (weir.Answer, error) {
+		o.desk.Engine = weir.Kit.EngineOf(func(_ context.Context, call weir.Call) (weir.Answer, error) {
 			if call.Op == weir.OpEach {
 				for i := range call.Each.Results {
 					call.Each.Results[i].Err = away{}

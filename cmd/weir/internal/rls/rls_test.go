@@ -23,7 +23,6 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/httplimit"
 )
 
@@ -227,7 +226,7 @@ func TestAnEngineThatCannotDecideIsUnavailable(t *testing.T) {
 	broken := errors.New("dial tcp 10.0.0.7:6379: connection refused")
 	var log strings.Builder
 	s, _ := newServer(t, shop, func(o *setup) {
-		o.desk.Engine = enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) { return weir.Answer{}, broken }, o.desk.Engine.Check)
+		o.desk.Engine = weir.Kit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) { return weir.Answer{}, broken }, o.desk.Engine.Check)
 		o.desk.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	for i, call := range []string{callOf(entries("path=/api/x")), callOf(entries("path=/api/x"), entries("remote_address=192.0.2.1"))} {
@@ -246,7 +245,7 @@ func TestALimitInACallThatTheEngineCannotHoldIsNoFailure(t *testing.T) {
 	for _, file := range []string{shop, "{domain: shop, descriptors: [{key: path, rate_limit: {unit: day, requests_per_unit: 100}}]}"} {
 		var log strings.Builder
 		asks := func(o *setup) {
-			o.desk.Engine = enginekit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
+			o.desk.Engine = weir.Kit.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
 				t.Error("the engine was asked")
 				return weir.Answer{}, nil
 			}, func(rules ...*weir.Rule) error {

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/front"
 )
 
@@ -48,7 +48,7 @@ func (d *draft) completeEstimate() {
 		return
 	}
 	n := d.given["estimate"]
-	if enginekit.Held(d.Limit) != nil {
+	if weir.Kit.Held(d.Limit) != nil {
 		n.fail("is of units that work uses, and %s holds slots; give the slots a rule of their own", LimitText(d.Limit))
 		return
 	}

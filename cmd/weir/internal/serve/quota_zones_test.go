@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/randtest"
 )
 
@@ -51,7 +50,7 @@ func TestDaemonsWithOtherZoneDataAdmitNoMoreThanTheCount(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(folder, "Europe", "Paris"), []byte(stub), 0o600))
 	where, set := movable["redis"](t)
 	var daemons []*quotaDaemon
-	_, end, _ := enginekit.CalendarWindow(dayIn("Europe/Paris", 0), time.Now())
+	_, end, _ := weir.Kit.CalendarWindow(dayIn("Europe/Paris", 0), time.Now())
 	for _, offset := range []string{end.Format("-07:00"), "+05:00"} {
 		cmd := daemonCommand(t, append(quotaRules("quota 20/day in Europe/Paris"), "--http", "127.0.0.1:0", "--engine", where, "--deadline", "10s")...)
 		if len(daemons) > 0 {
@@ -78,7 +77,7 @@ func admitInTurns(t *testing.T, daemons []*quotaDaemon, limits []weir.Quota, set
 		if !now.Before(until) {
 			total, until = total+admitted.Swap(0), now.AddDate(1, 0, 0)
 			for _, limit := range limits {
-				if _, end, _ := enginekit.CalendarWindow(limit, now); end.Before(until) {
+				if _, end, _ := weir.Kit.CalendarWindow(limit, now); end.Before(until) {
 					until = end
 				}
 			}
