@@ -50,8 +50,8 @@
 //
 // # For authors of engines and fronts
 //
-// Package enginekit has what they need, except what this package uses itself: [Batch], [Next], [Holder], [Memory.OnReturn],
-// [Memory.PeekAfter] and [Memory.Renew]. No other program needs these.
+// Package enginekit has what they need, except what this package uses itself: [EngineKit], [Batch], [Next], [Holder],
+// [Memory.OnReturn], [Memory.PeekAfter] and [Memory.Renew]. No other program needs these.
 package weir
 
 import (

@@ -113,7 +113,7 @@ func (c *Call) Decide(now int64) weir.Decision {
 	if c.Op == weir.OpReset {
 		for i := range c.Parts {
 			p := &c.Parts[i]
-			p.State, p.Changed = p.Fresh(), !p.Stateless()
+			p.State, p.Changed = p.Fresh(), !algorithm.Stateless(p.algorithm)
 		}
 		return weir.Decision{}
 	}
@@ -137,7 +137,7 @@ func (c *Call) change(verb func([]algorithm.Part) algorithm.Answer) weir.Decisio
 	answer := verb(parts)
 	for i := range parts {
 		p := &c.Parts[i]
-		p.State.state, p.Changed = parts[i].State, parts[i].Changed && !p.Stateless()
+		p.State.state, p.Changed = parts[i].State, parts[i].Changed && !algorithm.Stateless(p.algorithm)
 	}
 	d := decision(&answer)
 	binding := &c.Parts[answer.Binding].Request
@@ -163,7 +163,7 @@ func (c *Call) ask(parts []algorithm.Part, now int64) (answer algorithm.Answer) 
 
 // stateless reports whether no part has a state.
 func (c *Call) stateless() bool {
-	return !slices.ContainsFunc(c.Parts, func(p Part) bool { return !p.Stateless() })
+	return !slices.ContainsFunc(c.Parts, func(p Part) bool { return !algorithm.Stateless(p.algorithm) })
 }
 
 func ask(op weir.Op, parts []algorithm.Part, now int64) algorithm.Answer {

@@ -9,12 +9,11 @@
 //
 // An engine that decides elsewhere, for example in a database script, uses other functions. [Merge] checks and merges
 // requests. [Keep] caches what the engine computes from a rule. [FunctionsOf] evaluates a stored state in the
-// engine's unit of time. [Compose] makes a Decision from measurements of each part. [Check], [CheckMost], [CheckTaken],
-// [CheckEach] and [CheckAhead] implement checks of other calls, and [Reserve] implements a reservation. [EngineOf] makes an
-// engine of one function.
+// engine's unit of time. [Compose] makes a Decision from measurements of each part. [Check] and [CheckMost] implement checks
+// of other calls, and [Calls] makes calls for Each.
 //
-// Fronts, which ask engines for others, hold slots and costs that are settled later: [Held], [Spent], [NewLease], [TakeOf],
-// [weir.EngineKit.HandOver] and [Granted] are for them. [CalendarWindow] tells them when a Quota begins anew, and [Calls] makes calls for Each.
+// [weir.Kit] has what engines and fronts need of package weir itself: it makes an engine of one function, reserves, and
+// hands reservations over to other processes.
 //
 // Package limittest tests that an engine decides as package weir documents.
 package enginekit

@@ -124,7 +124,7 @@ func TestLimitsWithoutStateAreDecidedWithoutTheEngine(t *testing.T) {
 		calls++
 		d := call.Decide(0)
 		for _, part := range call.Parts {
-			if part.Changed == part.Stateless() {
+			if part.Changed == described(&part).Stateless {
 				t.Errorf("%s of %s: changed is %t", call.Op, part.StateKey(), part.Changed)
 			}
 		}

@@ -12,6 +12,7 @@ type State struct{ state algorithm.State }
 
 // Functions are one limit as pure functions over the state of a key. Instants and durations are int64 values in the
 // ticks passed to FunctionsOf; those of a Part are in nanoseconds. [weir.Never] is the longest duration in all units.
+// [weir.Describe] says what kind of limit it is: Bookable, Delays, Held, Alone, Stateless, CountsDenied.
 // The zero value is not usable.
 type Functions struct{ algorithm algorithm.Algorithm }
 
@@ -44,9 +45,6 @@ func (f Functions) Wait(s State, now, cost int64) int64 {
 func (f Functions) Take(s State, now, cost int64, lease uint64) State {
 	return State{algorithm.TakeFor(f.algorithm, s.state, now, cost, lease)}
 }
-
-// Bookable reports whether an engine can reserve units ahead.
-func (f Functions) Bookable() bool { return algorithm.Bookable(f.algorithm) }
 
 // Hold returns how far ahead a cost of at least 1 can be reserved, if the limit is Bookable. The instant of a booking
 // is the latest of all limits of its rule.
@@ -129,26 +127,6 @@ func (f Functions) Delay(s State, now int64) int64 {
 	}
 	return 0
 }
-
-// Delays reports whether the limit admits with a delay, as a LeakyBucket does.
-func (f Functions) Delays() bool { return algorithm.Delays(f.algorithm) }
-
-// Leases reports whether units are held under the Lease of their request, as those of a
-// Concurrency are.
-func (f Functions) Leases() bool { return algorithm.Leases(f.algorithm) }
-
-// Endless reports whether units are held until the caller releases them.
-func (f Functions) Endless() bool { return f.algorithm.Endless() }
-
-// Alone reports whether the limit cannot be decided together with others.
-func (f Functions) Alone() bool { return f.algorithm.Solitary() }
-
-// Stateless reports whether all states of the limit are equal, as for [weir.Unlimited] and [weir.DenyAll]. An engine
-// stores nothing for it.
-func (f Functions) Stateless() bool { return algorithm.Stateless(f.algorithm) }
-
-// CountsDenied reports whether the limit counts costs that it refuses.
-func (f Functions) CountsDenied() bool { return f.algorithm.CountsDenied() }
 
 // AppendNumbers appends the state as numbers, so that an engine can store it
 // anywhere. They mean something to limits of the same kind and window, of any

@@ -34,7 +34,7 @@ func (f Functions) Measure(m *Measure, state *State, now int64, tick time.Durati
 	before := f.Wait(s, now, m.Cost)
 	m.Before = duration(before, tick)
 	taken := s
-	if m.Cost > 0 && (wrote || before == 0 && f.Delays()) {
+	if m.Cost > 0 && (wrote || before == 0 && algorithm.Delays(f.algorithm)) {
 		taken = f.Take(s, now, m.Cost, 0)
 		m.Delay = duration(f.Delay(taken, now), tick)
 	}

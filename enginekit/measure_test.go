@@ -43,7 +43,7 @@ func (e *measuring) decide(_ context.Context, call *enginekit.Call) (weir.Decisi
 		}
 		fits = fits && p.Wait(e.load(p), now, p.Request.Cost) == 0
 		fit = fit && p.Request.Cost <= p.Capacity()
-		counts = counts || p.CountsDenied() && p.Request.Cost <= p.Capacity()
+		counts = counts || described(p).CountsDenied && p.Request.Cost <= p.Capacity()
 	}
 	if call.Op == weir.OpReset {
 		return weir.Decision{}, nil
@@ -92,23 +92,28 @@ func (e *measuring) repeat(call *enginekit.Call, now int64) {
 	}
 }
 
+// described returns the description of the limit of a part.
+func described(p *enginekit.Part) weir.Description {
+	return weir.Describe(p.Request.Rule.Limits()[p.Limit])
+}
+
 func (e *measuring) measure(p *enginekit.Part, call *enginekit.Call, now int64, wrote bool) *enginekit.Measure {
 	state, q, lease := e.load(p), &p.Request, call.Lease
-	m := &enginekit.Measure{Cost: q.Cost, Capacity: p.Capacity(), CountsDenied: p.CountsDenied()}
+	m := &enginekit.Measure{Cost: q.Cost, Capacity: p.Capacity(), CountsDenied: described(p).CountsDenied}
 	before := p.Wait(state, now, q.Cost)
 	m.Before = time.Duration(before)
 	switch {
 	case q.Cost > 0 && wrote:
 		state = p.Take(state, now, q.Cost, lease)
 		m.Delay, p.Taken = time.Duration(p.Delay(state, now)), p.TakenAt(state, now)
-	case q.Cost > 0 && before == 0 && p.Delays():
+	case q.Cost > 0 && before == 0 && described(p).Delays:
 		m.Delay = time.Duration(p.Delay(p.Take(state, now, q.Cost, lease), now))
 	case q.Cost < 0 && call.Op == weir.OpReturn:
 		state = p.Undo(state, p.Taken, now, -max(q.Cost, -int64(weir.Never)), lease)
 	case q.Cost < 0 && wrote:
 		state = p.Give(state, now, -max(q.Cost, -int64(weir.Never)), lease)
 	}
-	if wrote && q.Cost != 0 && !p.Stateless() {
+	if wrote && q.Cost != 0 && !described(p).Stateless {
 		e.rows[p.StateKey()] = p.AppendNumbers(nil, state)
 	}
 	m.After = time.Duration(p.Wait(state, now, q.Cost))

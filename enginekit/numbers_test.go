@@ -30,7 +30,7 @@ func near(r *rand.Rand, values []int64) int64 { return values[r.IntN(len(values)
 
 // randomNumbers returns numbers of a state that was reached at random instants, perhaps with some of them replaced, or
 // numbers of nothing.
-func randomNumbers(r *rand.Rand, f enginekit.Functions) (numbers []int64) {
+func randomNumbers(r *rand.Rand, f told) (numbers []int64) {
 	if r.IntN(4) == 0 {
 		for range r.IntN(12) {
 			numbers = append(numbers, near(r, extremes))
@@ -43,7 +43,7 @@ func randomNumbers(r *rand.Rand, f enginekit.Functions) (numbers []int64) {
 		switch {
 		case r.IntN(4) == 0:
 			s = f.Give(s, now, r.Int64N(9)+1, uint64(r.IntN(3)))
-		case r.IntN(4) == 0 && f.Bookable():
+		case r.IntN(4) == 0 && f.limit.Bookable:
 			s = f.Book(s, now, 1, f.Hold(s, now, 1))
 		default:
 			s = f.Take(s, now, []int64{1, 3, math.MaxInt64}[r.IntN(3)], uint64(r.IntN(3)))
@@ -61,7 +61,7 @@ func randomNumbers(r *rand.Rand, f enginekit.Functions) (numbers []int64) {
 }
 
 // checkNumbers tests numbers that FromNumbers has accepted: they are those of a state, and it answers like one.
-func checkNumbers(t *testing.T, text string, f enginekit.Functions, numbers []int64, now int64) {
+func checkNumbers(t *testing.T, text string, f told, numbers []int64, now int64) {
 	t.Helper()
 	s, ok := f.FromNumbers(slices.Clone(numbers))
 	if !ok {
@@ -74,7 +74,7 @@ func checkNumbers(t *testing.T, text string, f enginekit.Functions, numbers []in
 	if room < 0 || room > most {
 		t.Fatalf("%s: numbers %v at %d: room for %d of %d", text, numbers, now, room, most)
 	}
-	if f.Stateless() {
+	if f.limit.Stateless {
 		return
 	}
 	if wait := f.Wait(s, now, room); wait != 0 {
@@ -92,7 +92,13 @@ func checkNumbers(t *testing.T, text string, f enginekit.Functions, numbers []in
 	}
 }
 
-func functionsOf(t *testing.T, text string) enginekit.Functions {
+// told has the functions of a limit and its description.
+type told struct {
+	enginekit.Functions
+	limit weir.Description
+}
+
+func functionsOf(t *testing.T, text string) told {
 	t.Helper()
 	limit, err := weir.ParseLimit(text)
 	if err != nil {
@@ -102,7 +108,7 @@ func functionsOf(t *testing.T, text string) enginekit.Functions {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f
+	return told{f, weir.Describe(limit)}
 }
 
 func TestEveryStateIsReadFromItsNumbers(t *testing.T) {

@@ -46,7 +46,7 @@ func (e *StoreEngine) newQuestion(verb weir.Op, c *Call) (*question, error) {
 	a := &question{call: c, verb: verb, decide: c.Decide, done: make(chan struct{}, 1)}
 	for i := range c.Parts {
 		p := &c.Parts[i]
-		if p.Leases() && p.Endless() {
+		if algorithm.Leases(p.algorithm) && p.algorithm.Endless() {
 			if c.Lease == 0 && p.Request.Cost > 0 && (c.Op == weir.OpTake || c.Op == weir.OpRecord) {
 				return nil, &weir.RequestError{Op: verb.String(), Rule: p.Request.Rule.Name(), Field: "lease",
 					Reason: fmt.Sprintf("is missing: in a store use Reserve, which renews a lease of %v, or give the limit a lease, such as concurrency %d lease 30s", DefaultLease, p.Capacity())}

@@ -108,7 +108,7 @@ type Span struct{ Whole, Rest float64 }
 func NewLimit(l weir.Limit) (Limit, error) {
 	b := bounds{text: l.String()}
 	functions, err := enginekit.FunctionsOf(l, Tick)
-	if err == nil && functions.Stateless() {
+	if err == nil && weir.Describe(l).Stateless {
 		return stateless(functions), nil
 	}
 	made, letter := Limit{}, ""
