@@ -64,9 +64,10 @@ type placed struct {
 	take func([]byte) []byte
 }
 
-// newLayout returns the layout of a format for lines such as these, or nil if they cannot be in it.
-func newLayout(f *format, lines [][]byte, r *Reader) *layout {
-	l := &layout{format: f, clients: &r.clients}
+// newLayout returns the layout of a format for lines such as these, and whether they have what makes the format. Without it the
+// layout reads them as far as it can, for a format that the user has named.
+func newLayout(f *format, lines [][]byte, r *Reader) (l *layout, has bool) {
+	l = &layout{format: f, clients: &r.clients}
 	switch f.shape {
 	case byPattern:
 		p, _ := parsePattern(f.pattern, !f.told || f.name != "pattern")
@@ -77,18 +78,16 @@ func newLayout(f *format, lines [][]byte, r *Reader) *layout {
 	case byColumns:
 		l.columns(newColumns(lines[0]), lines[0])
 	case byFields:
-		i := slices.IndexFunc(lines, isFields)
-		if i < 0 {
-			return nil
+		header := []byte(fieldsDirective) // of no columns, until a line names them
+		if i := slices.IndexFunc(lines, isFields); i >= 0 {
+			header = lines[i]
 		}
-		l.columns(fieldsOf(lines[i]), lines[i])
+		l.columns(fieldsOf(header), header)
 	}
 	l.values = make([][]byte, len(l.names))
-	if !l.choose(lines) && !f.told {
-		return nil
-	}
+	has = l.choose(lines)
 	l.bind(r.wanted)
-	return l
+	return l, has
 }
 
 func (l *layout) columns(c *columns, header []byte) {

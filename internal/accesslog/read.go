@@ -43,7 +43,10 @@ func (l *layout) trim(line []byte) []byte {
 // other columns than theirs, and a client may have chosen which.
 func (l *layout) read(line []byte) (fits fit, at stamp, why string) {
 	fits = l.split.split(line, l.values)
-	if !fits.whole && l.inColumns() {
+	switch {
+	case l.format.shape == byFields && len(l.names) == 0:
+		return fits, at, whyNoFields
+	case !fits.whole && l.inColumns():
 		return fits, at, whyColumns
 	}
 	at, why = l.stamp()

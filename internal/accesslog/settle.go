@@ -31,8 +31,8 @@ func settle(lines [][]byte, told []format, r *Reader) *layout {
 			continue
 		}
 		for j := range told {
-			l := newLayout(&told[j], inner, r)
-			if l == nil {
+			l, has := newLayout(&told[j], inner, r)
+			if !has && !told[j].told {
 				continue
 			}
 			s := l.score(inner, r.wanted)
@@ -43,7 +43,7 @@ func settle(lines [][]byte, told []format, r *Reader) *layout {
 		}
 	}
 	if most.clients+most.whole == 0 && len(told) > 1 {
-		best = newLayout(fallback(lines), lines, r)
+		best, _ = newLayout(fallback(lines), lines, r)
 		best.format.told = false
 		best.fits = "no format fits the first lines"
 		best.step = time.Second

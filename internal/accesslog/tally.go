@@ -79,6 +79,7 @@ const (
 	whyNoTime    = "has no time"
 	whyBadTime   = "has a time that cannot be read"
 	whyColumns   = "has more or fewer values than the log has columns"
+	whyNoFields  = "comes before a line with #Fields:, which names the columns"
 	whyCompact   = "has a time such as 20231011, which is neither a Unix time nor a date with dashes"
 	whyEarly     = "has a small number for its time, which may be a duration: only a field such as ts may hold a Unix time before 1973"
 	whyRange     = "has a time outside the years 1678 to 2261"
