@@ -49,8 +49,9 @@ const (
 	maxAnswer   = 64 << 20
 )
 
-// Call makes a request, with a body unless that is nil, and reads the answer.
-func (c *Client) Call(ctx context.Context, method, path string, body, into any) error {
+// Call makes a request, with a body unless that is nil, and reads the answer. An answer that lacks one of the fields is an error:
+// another server has given it.
+func (c *Client) Call(ctx context.Context, method, path string, body, into any, fields ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	response, err := c.send(ctx, method, path, body)
@@ -58,24 +59,28 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	return read(response, into)
+	return read(response, into, fields)
 }
 
-// send makes a request.
+// send makes a request. It follows no redirect, since a change is for the daemon that it names.
 func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	client, base, err := c.reach()
 	if err != nil {
 		return nil, err
 	}
-	content, err := strictjson.Marshal(body)
-	if err != nil {
-		return nil, unspeakable(err)
-	}
-	r, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(content))
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	r, err := http.NewRequestWithContext(ctx, method, base+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/json")
+	if body != nil {
+		content, err := strictjson.Marshal(body)
+		if err != nil {
+			return nil, unspeakable(err)
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(content)), int64(len(content))
+		r.Header.Set("Content-Type", "application/json")
+	}
 	r.Header.Set(door.RequestHeader, "ctl")
 	if c.TokenFile != "" {
 		token, err := cli.ReadFile(c.TokenFile, maxToken)
@@ -104,23 +109,48 @@ func unspeakable(err error) error {
 const maxToken = 4096
 
 // read reads an answer, or the problem that it describes.
-func read(response *http.Response, into any) error {
+func read(response *http.Response, into any, fields []string) error {
 	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return cli.Fail(fmt.Errorf("the answer of the daemon broke off: %w", err), "ask again")
 	}
-	if response.StatusCode == http.StatusOK {
-		return json.Unmarshal(content, into)
+	if response.StatusCode != http.StatusOK {
+		return refusal(response, content)
 	}
+	var has map[string]json.RawMessage
+	if err := json.Unmarshal(content, &has); err != nil || has == nil {
+		return stranger(response, "without a JSON object")
+	}
+	for _, field := range fields {
+		if _, ok := has[field]; !ok {
+			return stranger(response, fmt.Sprintf("without the field %q", field))
+		}
+	}
+	if err := json.Unmarshal(content, into); err != nil {
+		return cli.Fail(fmt.Errorf("the answer of the daemon: %w", err), "is the daemon of another version?")
+	}
+	return nil
+}
+
+// refusal returns the error of an answer that is not 200.
+func refusal(response *http.Response, content []byte) error {
 	var problem struct{ Detail string }
-	if json.Unmarshal(content, &problem) != nil || problem.Detail == "" {
-		problem.Detail = response.Status
+	switch status := response.StatusCode; {
+	case status >= 300 && status < 400:
+		return cli.Fail(fmt.Errorf("the server answers %s, a redirect to %s, and ctl follows none", cli.Printable(response.Status), cli.Printable(response.Header.Get("Location"))),
+			"name the admin port itself: --admin ADDR; weir serve prints it")
+	case json.Unmarshal(content, &problem) != nil || problem.Detail == "":
+		return stranger(response, "without a reason")
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return cli.Fail(errors.New("the daemon refuses: "+problem.Detail), "use the admin socket of the daemon, or --token-file with a token that has the scope admin")
 	}
-	hint := "weir ctl --help shows the commands"
-	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
-		hint = "use the admin socket of the daemon, or --token-file with a token that has the scope admin"
-	}
-	return cli.Fail(errors.New("the daemon refuses: "+problem.Detail), hint)
+	return cli.Fail(errors.New("the daemon refuses: "+problem.Detail), "weir ctl --help shows the commands")
+}
+
+// stranger returns the error of an answer that no daemon gives to the request.
+func stranger(response *http.Response, lacks string) error {
+	return cli.Fail(fmt.Errorf("the server answers %s %s: it is not the admin port of a weir daemon, or one of another version", cli.Printable(response.Status), lacks),
+		"weir serve prints the address of its admin port; --admin names it")
 }
 
 // reach returns an HTTP client of the daemon, and what its URLs begin with.
@@ -154,12 +184,13 @@ func unwrapURL(err error) error {
 }
 
 // ask makes a request and prints the answer: as JSON, or as text.
-func (c *control) ask(cmd *cobra.Command, method, path string, body any, text func(answer) string) error {
+// The answer needs the fields.
+func (c *control) ask(cmd *cobra.Command, method, path string, body any, text func(answer) string, fields ...string) error {
 	if c.form != "text" && c.form != "json" {
 		return cli.Misusef("formats: text, json", "--format: %q is not a format", c.form)
 	}
 	var a answer
-	if err := c.client.Call(cmd.Context(), method, path, body, &a.all); err != nil {
+	if err := c.client.Call(cmd.Context(), method, path, body, &a.all, fields...); err != nil {
 		return err
 	}
 	out := string(a.all) + "\n"

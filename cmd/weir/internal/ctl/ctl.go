@@ -101,7 +101,7 @@ func (c *control) peek() *cobra.Command {
 					text += "; the next is admitted in " + cli.Duration(time.Duration(*a.RetryAfter*float64(time.Second)))
 				}
 				return text + "\n" + warned(a)
-			})
+			}, "allowed", "limit", "remaining", "retry_after")
 		},
 	}
 }
@@ -111,7 +111,7 @@ func (c *control) reset() *cobra.Command {
 		Use: "reset RULE KEY", Short: "Clear a key, as if it had never been used", Example: "  weir ctl reset login 192.0.2.1",
 		Args: exactly("RULE", "KEY"), ValidArgsFunction: c.completeRule,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.ask(cmd, http.MethodPost, "/v1/admin/reset", map[string]any{"rule": args[0], "key": args[1]}, changed)
+			return c.ask(cmd, http.MethodPost, "/v1/admin/reset", map[string]any{"rule": args[0], "key": args[1]}, changed, changes...)
 		},
 	}
 }
@@ -127,10 +127,13 @@ used: for that, put another limit in force with weir ctl limit.`,
 			if err != nil || units < 1 {
 				return cli.Misusef("units are a whole number above 0 in plain digits, like 10", "ctl grant: %q is no number of units", args[2])
 			}
-			return c.ask(cmd, http.MethodPost, "/v1/admin/grant", map[string]any{"rule": args[0], "key": args[1], "units": units}, changed)
+			return c.ask(cmd, http.MethodPost, "/v1/admin/grant", map[string]any{"rule": args[0], "key": args[1], "units": units}, changed, changes...)
 		},
 	}
 }
+
+// changes are the fields of the answer to a change.
+var changes = []string{"before", "after"}
 
 // changed describes a change.
 func changed(a answer) string {
@@ -158,7 +161,7 @@ func (c *control) clear() *cobra.Command {
 		Use: "clear KEY", Short: "End a block, allow or limit", Example: "  weir ctl clear 192.0.2.1\n  weir ctl clear --prefix bot- --rule api",
 		Args: exactly("KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.ask(cmd, http.MethodPost, "/v1/admin/remove", map[string]any{"rule": rule, "key": args[0], "prefix": prefix}, changed)
+			return c.ask(cmd, http.MethodPost, "/v1/admin/remove", map[string]any{"rule": rule, "key": args[0], "prefix": prefix}, changed, changes...)
 		},
 	}
 	c.addPlace(cmd, &rule, &prefix)
@@ -207,7 +210,7 @@ func (c *control) override(name, limit string) *cobra.Command {
 			if e.Key = args[0]; limit == "" {
 				e.Limit = args[1]
 			}
-			return c.ask(cmd, http.MethodPost, "/v1/admin/override", e, changed)
+			return c.ask(cmd, http.MethodPost, "/v1/admin/override", e, changed, changes...)
 		},
 	}
 	c.addPlace(cmd, &e.Rule, &e.Prefix)
@@ -242,7 +245,7 @@ func (c *control) overrides() *cobra.Command {
 					fmt.Fprintf(&b, "%s\t%s\t%s\tuntil %s\tby %s\n", cli.Printable(key), cli.Printable(rule), cli.Printable(e.Limit), e.Until.Format(time.RFC3339), cli.Printable(e.By))
 				}
 				return b.String()
-			})
+			}, "overrides")
 		},
 	}
 }
@@ -264,7 +267,7 @@ func (c *control) rules() *cobra.Command {
 					}
 				}
 				return b.String()
-			})
+			}, "rules")
 		},
 	}
 }
@@ -274,7 +277,7 @@ func (c *control) act(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Example: "  weir ctl " + name, Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.ask(cmd, http.MethodPost, "/v1/admin/"+name, struct{}{}, changed)
+			return c.ask(cmd, http.MethodPost, "/v1/admin/"+name, struct{}{}, changed, changes...)
 		},
 	}
 }
@@ -283,7 +286,7 @@ func (c *control) act(name, short string) *cobra.Command {
 func (c *control) completeRule(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 	var a answer
 	takesRule := strings.Contains(cmd.Use, "RULE")
-	if takesRule && len(args) > 0 || c.client.Call(context.Background(), http.MethodGet, "/v1/admin/rules", nil, &a) != nil {
+	if takesRule && len(args) > 0 || c.client.Call(context.Background(), http.MethodGet, "/v1/admin/rules", nil, &a, "rules") != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	for _, r := range a.Rules {

@@ -36,7 +36,7 @@ func (c *control) top() *cobra.Command {
 					fmt.Fprintf(&b, "%d\t%s\t%s\n", k.Count, cli.Printable(k.Rule), cli.Printable(k.Key))
 				}
 				return cmp.Or(b.String(), "no calls\n")
-			})
+			}, "keys")
 		},
 	}
 	cmd.Flags().StringVar(&by, "by", by, "list keys by the calls that the rule has `taken` (admitted) or refused")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"os"
 	"os/signal"
@@ -41,7 +42,10 @@ func (c *control) watch(cmd *cobra.Command, s *screen) error {
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return read(response, nil)
+		return read(response, nil, nil)
+	}
+	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind != "text/event-stream" {
+		return stranger(response, "without a stream of events")
 	}
 	if file, ok := cmd.OutOrStdout().(*os.File); ok {
 		s.clears = cli.IsTerminal(file)

@@ -80,7 +80,7 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	if len(o.config) == 0 {
 		var e rules.Explanation
-		if err := o.daemon.Call(cmd.Context(), http.MethodPost, "/v1/admin/explain", map[string]any{"attributes": request, "cost": o.cost}, &e); err != nil {
+		if err := o.daemon.Call(cmd.Context(), http.MethodPost, "/v1/admin/explain", map[string]any{"attributes": request, "cost": o.cost}, &e, "answer", "rules"); err != nil {
 			return err
 		}
 		return o.form.write("explain", cmd.OutOrStdout(), e, explanationText(e))
