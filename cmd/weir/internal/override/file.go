@@ -2,7 +2,6 @@ package override
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,11 +19,12 @@ type file struct {
 	path    string
 	entries map[target]Entry
 	read    bool
+	log     *slog.Logger
 }
 
 // OpenFile returns the table of a file, which need not exist. Without a path, entries end with the process.
 func OpenFile(path string, log *slog.Logger) (*Table, error) {
-	return open(context.Background(), &file{path: path, entries: map[target]Entry{}}, log)
+	return open(context.Background(), &file{path: path, entries: map[target]Entry{}, log: log}, log)
 }
 
 func (f *file) load(context.Context) (entries []Entry, changed bool, err error) {
@@ -32,14 +32,25 @@ func (f *file) load(context.Context) (entries []Entry, changed bool, err error) 
 		return nil, false, nil
 	}
 	content, err := cli.ReadFile(f.path, maxFile)
-	if err == nil {
-		err = json.Unmarshal(content, &entries)
+	if errors.Is(err, fs.ErrNotExist) {
+		f.read = true
+		return nil, true, nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	sealed := false
+	if err == nil {
+		entries, sealed, err = readEntries(content)
+	}
+	if err != nil {
 		return nil, false, &StoreError{fmt.Errorf("%s: %w", f.path, err)}
 	}
 	for _, e := range entries {
 		f.entries[e.target()] = e
+	}
+	if !sealed { // from now on it has a checksum
+		if err := f.write(); err != nil {
+			return nil, false, err
+		}
+		f.log.Info("the file of overrides had no checksum, and has one now", "file", f.path, "overrides", len(entries))
 	}
 	f.read = true
 	return entries, true, nil
@@ -69,13 +80,13 @@ func (f *file) put(_ context.Context, at target, e *Entry) error {
 }
 
 func (f *file) write() error {
-	var entries []Entry
+	entries := []Entry{}
 	for _, e := range f.entries {
 		if time.Now().Before(e.Until) {
 			entries = append(entries, e)
 		}
 	}
-	content, err := json.MarshalIndent(entries, "", " ")
+	content, err := writeEntries(entries)
 	if err != nil {
 		return err
 	}

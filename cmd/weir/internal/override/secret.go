@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"strconv"
@@ -91,10 +92,12 @@ func (f *file) secret(_ context.Context, fresh []byte) ([]byte, error) {
 		return fresh, nil
 	}
 	kept, err := cli.ReadFile(f.path+secretEnd, 4096)
-	if err == nil && len(kept) > 0 {
+	switch {
+	case err == nil && len(kept) == len(fresh):
 		return kept, nil
-	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
+	case err == nil && len(kept) > 0:
+		err = fmt.Errorf("%s%s is damaged: it has %d bytes, and a secret has %d; move it away to have a new one made", f.path, secretEnd, len(kept), len(fresh))
+	case err == nil || errors.Is(err, fs.ErrNotExist):
 		err = replace(f.path+secretEnd, fresh)
 	}
 	if err != nil {

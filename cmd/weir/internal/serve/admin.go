@@ -39,7 +39,7 @@ func (o *options) overrides(ctx context.Context, log *slog.Logger, engine *chose
 	}
 	table, err := override.OpenFile(path, log)
 	if err != nil {
-		return nil, cli.Fail(err, "move the file away to start without overrides")
+		return nil, cli.Fail(err, "nothing was changed; to start without overrides, move the file away; a file that you have edited is read without its first line, the checksum")
 	}
 	return &overrides{table, func() {}}, nil
 }
