@@ -53,7 +53,7 @@ func (Concurrency) kind() *kind    { return &concurrencyKind }
 func (Concurrency) window() string { return "" }
 
 func (l Concurrency) describe() Description {
-	d := Description{Burst: l.Slots, Lease: l.Lease, Refill: "when their holder releases them"}
+	d := Description{Burst: l.Slots, Lease: l.Lease, Refill: RefillRelease, RefillText: "when their holder releases them"}
 	if l.Lease == 0 {
 		d.Note = "A holder that dies keeps its units permanently."
 	}

@@ -28,6 +28,8 @@ type Description struct {
 	Window, Reset time.Duration
 	// Calendar is the unit of the windows of a Quota, and 0 of other limits.
 	Calendar CalendarUnit
+	// Phase is how long after a whole number of periods since 1970 the windows of a Cycle begin. It may be negative.
+	Phase time.Duration
 	// Gap is the least time between two admitted requests, or 0.
 	Gap time.Duration
 	// Delay is the longest delay of an admitted request.
@@ -37,7 +39,6 @@ type Description struct {
 	// Entries is the largest number of entries of 16 bytes that a key stores.
 	Entries int64
 
-	Smooth       bool // units come back one by one, at the Rate
 	Held         bool // units are held until they are released, and not spent
 	Delays       bool // it admits with a delay
 	Alone        bool // it cannot be combined with other limits in a decision
@@ -48,14 +49,26 @@ type Description struct {
 	InRules      bool // rules and engines can hold it
 	Planned      bool // a waiting caller that wakes late does not delay later ones
 
-	// Refill says in words how units come back, and Note what to know about the limit; it may be empty.
-	Refill, Note string
+	// Refill is how units come back, and RefillText says it in words. Note says what to know about the limit; it may be empty.
+	Refill           Refill
+	RefillText, Note string
 	// Waiting is the limit for callers that wait and are never refused: the same limit, except that of a LeakyBucket
 	// the callers replace the queue, and that a SlidingLog has no refusals to count.
 	Waiting Limit
 }
 
-// How units come back.
+// Refill is how the units of a limit come back.
+type Refill uint8
+
+const (
+	RefillStateless Refill = iota // no key has a state
+	RefillRate                    // one by one, at the rate
+	RefillWindow                  // all at once, or as the count of the last window fades, when a window begins
+	RefillEach                    // each unit one period after it was taken
+	RefillRelease                 // when the holder releases the unit
+)
+
+// How units come back, in words.
 const (
 	oneByOne         = "one by one"
 	eachAfterAPeriod = "one period after they were taken"
@@ -69,7 +82,7 @@ func Describe(l Limit) Description {
 	}
 	d := l.describe()
 	d.Capacity = a.Capacity()
-	if d.Smooth && !d.Owes {
+	if d.Refill == RefillRate && !d.Owes {
 		d.Window = d.Rate.Of(d.Capacity)
 	}
 	d.Reset = cmp.Or(d.Reset, d.Window)
@@ -98,20 +111,53 @@ func Share(l Limit, i, n int) (Limit, error) {
 	if n == 1 {
 		return l, nil
 	}
-	part := l.share(shares{int64(i), int64(n)})
+	part := l.share(shares{int64(i), int64(n), false})
 	if err := part.validate(); err != nil {
 		return nil, fmt.Errorf("weir: share: a part of %s would be out of bounds: %w", l, err)
 	}
 	return part, nil
 }
 
-// shares divides the fields of a limit for process i of n.
-type shares struct{ i, n int64 }
+// EqualShare returns the part of a limit that each of n processes holds alone: the smallest part that Share makes. If there are
+// fewer units than processes, each holds one unit, so together they admit more than the limit; the same holds where the period or
+// gap of an exact part would be out of bounds. An invalid limit, and n below 2, give the limit itself.
+func (EngineKit) EqualShare(l Limit, n int) Limit {
+	if _, err := compile(l); err != nil || n < 2 {
+		return l
+	}
+	return l.share(shares{int64(n) - 1, int64(n), true})
+}
 
-func (s shares) part(units int64) int64 { return units/s.n + min(1, max(0, units%s.n-s.i)) }
+// shares divides the fields of a limit for process i of n. If it must divide, a part is never out of bounds.
+type shares struct {
+	i, n int64
+	must bool
+}
 
-func (s shares) longer(d time.Duration) time.Duration { return Rate{1, d}.Of(s.n) }
+// part divides units of which each process needs at least one.
+func (s shares) part(units int64) int64 {
+	if s.must {
+		return max(1, s.split(units))
+	}
+	return s.split(units)
+}
 
-func (s shares) slower(r Rate) Rate { return Rate{r.Count, s.longer(r.Period)} }
+func (s shares) split(units int64) int64 { return units/s.n + min(1, max(0, units%s.n-s.i)) }
+
+// longer returns n times a duration that has a bound.
+func (s shares) longer(d, most time.Duration) time.Duration {
+	long := Rate{1, d}.Of(s.n)
+	if s.must {
+		return min(long, most)
+	}
+	return long
+}
+
+func (s shares) slower(r Rate) Rate {
+	if slow := (Rate{r.Count, Rate{1, r.Period}.Of(s.n)}); !s.must || slow.Period <= MaxPeriod {
+		return slow
+	}
+	return s.fewer(r)
+}
 
 func (s shares) fewer(r Rate) Rate { return Rate{s.part(r.Count), r.Period} }

@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -32,8 +33,8 @@ func TestALimitDescribesItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := weir.Describe(limit)
-		if got.Refill == "" || got.Waiting == nil || strings.HasSuffix(got.Refill, ".") || got.Note != "" && !strings.HasSuffix(got.Note, ".") {
-			t.Errorf("%s: its words are %q and %q, and it waits as %v", test.text, got.Refill, got.Note, got.Waiting)
+		if got.RefillText == "" || got.Waiting == nil || strings.HasSuffix(got.RefillText, ".") || got.Note != "" && !strings.HasSuffix(got.Note, ".") {
+			t.Errorf("%s: its words are %q and %q, and it waits as %v", test.text, got.RefillText, got.Note, got.Waiting)
 		}
 		numbers := weir.Description{Capacity: got.Capacity, Rate: got.Rate, Burst: got.Burst, Worst: got.Worst, Window: got.Window, Reset: got.Reset,
 			Gap: got.Gap, Delay: got.Delay, Lease: got.Lease, Entries: got.Entries}
@@ -69,4 +70,48 @@ func TestADescriptionHoldsForALimiter(t *testing.T) {
 	if got := weir.Describe(weir.TokenBucket{}); got.Waiting != nil || got.Capacity != 0 {
 		t.Errorf("an invalid limit is described as %+v", got)
 	}
+}
+
+// An equal share refills at the exact n-th part of the rate, or at one unit a period where that part would be out of bounds. It
+// is never below the share of whole counts that the layers had before, and n of them hold no more than the limit.
+func TestEqualSharesRefillAsTheLimitDoes(t *testing.T) {
+	for _, text := range append([]string{"token bucket 10/s burst 3", "leaky bucket 10/s queue 4 nodelay 4", "1/366d", "cycle 7/1s origin 3ms", "sliding log 5/10s gap 9s", "sliding window 3/h"}, limitsOfAllKinds...) {
+		limit, err := weir.ParseLimit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := weir.Describe(limit)
+		if d.Stateless != (d.Refill == weir.RefillStateless) {
+			t.Errorf("%s: stateless is %t, and it refills by kind %d", text, d.Stateless, d.Refill)
+		}
+		for _, n := range []int{1, 2, 3, 7, 1000} {
+			part := weir.Describe(weir.Kit.EqualShare(limit, n))
+			if part.Waiting == nil {
+				t.Fatalf("%s by %d: %v is invalid", text, n, weir.Kit.EqualShare(limit, n))
+			}
+			// Units of the limit and of n parts in the time of the part's period, as units times the limit's period.
+			before := max(1, d.Rate.Count/int64(n))
+			switch whole, all := product(d.Rate.Count, int64(part.Rate.Period)), product(part.Rate.Count, int64(d.Rate.Period), int64(n)); {
+			case d.Rate.Count == 0 || d.Owes:
+			case all.Cmp(whole) > 0 && part.Rate.Count > 1 && part.Rate.Period == d.Rate.Period:
+				t.Errorf("%s by %d: each refills %v, together more than the limit", text, n, part.Rate)
+			case d.Refill == weir.RefillRate && part.Rate.Period != d.Rate.Period && all.Cmp(whole) != 0:
+				t.Errorf("%s by %d: each refills %v, not the part", text, n, part.Rate)
+			case d.Refill != weir.RefillRate && part.Rate != (weir.Rate{Count: before, Period: d.Rate.Period}):
+				t.Errorf("%s by %d: each refills %v, want %d in each period", text, n, part.Rate, before)
+			}
+			if most := max(d.Capacity, int64(n)); !d.Stateless && !d.Owes && part.Capacity*int64(n) > most {
+				t.Errorf("%s by %d: each holds %d, together more than %d", text, n, part.Capacity, most)
+			}
+		}
+	}
+}
+
+// product returns the product of factors.
+func product(factors ...int64) *big.Int {
+	p := big.NewInt(1)
+	for _, n := range factors {
+		p.Mul(p, big.NewInt(n))
+	}
+	return p
 }

@@ -39,9 +39,9 @@ func (l Toy) String() string                         { return "toy " + duration.
 func (l Toy) MarshalText() ([]byte, error)           { return []byte(l.String()), nil }
 func (l Toy) algorithm(t *ticks) algorithm.Algorithm { return resting{ns: t.count("rest", l.Rest)} }
 func (Toy) kind() *kind                              { return &toyKind }
-func (l Toy) share(s shares) Limit                   { return Toy{s.longer(l.Rest)} }
+func (l Toy) share(s shares) Limit                   { return Toy{s.longer(l.Rest, MaxPeriod)} }
 func (l Toy) describe() Description {
-	return Description{Rate: Per(1, l.Rest), Burst: 1, Worst: 1, Window: l.Rest, Refill: eachAfterAPeriod}
+	return Description{Rate: Per(1, l.Rest), Burst: 1, Worst: 1, Window: l.Rest, Refill: RefillEach, RefillText: eachAfterAPeriod}
 }
 
 func (l Toy) window() string { return duration.Text(l.Rest) }

@@ -51,8 +51,8 @@ func (Bursty) window() string { return "" }
 func (l Bursty) describe() Description {
 	stored := int64(float64(l.Rate.Count) * l.Over.Seconds() / l.Rate.Period.Seconds())
 	return Description{
-		Rate: l.Rate, Burst: stored + 1, Worst: stored + l.Rate.Count, Owes: true, Smooth: true,
-		Refill: oneByOne, Note: coldNote,
+		Rate: l.Rate, Burst: stored + 1, Worst: stored + l.Rate.Count, Owes: true, Refill: RefillRate,
+		RefillText: oneByOne, Note: coldNote,
 	}
 }
 
@@ -128,8 +128,8 @@ func (WarmUp) window() string { return "" }
 
 func (l WarmUp) describe() Description {
 	return Description{
-		Rate: l.Rate, Burst: 1, Worst: l.Rate.Count, Owes: true, Smooth: true,
-		Refill: "further apart after a pause, and otherwise one by one", Note: coldNote,
+		Rate: l.Rate, Burst: 1, Worst: l.Rate.Count, Owes: true, Refill: RefillRate,
+		RefillText: "further apart after a pause, and otherwise one by one", Note: coldNote,
 	}
 }
 

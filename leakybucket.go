@@ -47,9 +47,9 @@ func (LeakyBucket) window() string { return "" }
 func (l LeakyBucket) describe() Description {
 	undelayed := min(l.NoDelay, l.Queue)
 	d := Description{
-		Rate: l.Rate, Burst: undelayed + 1, Worst: undelayed + l.Rate.Count, Smooth: true,
+		Rate: l.Rate, Burst: undelayed + 1, Worst: undelayed + l.Rate.Count,
 		Delay:  l.Rate.Of(l.Queue - undelayed),
-		Refill: oneByOne,
+		Refill: RefillRate, RefillText: oneByOne,
 		// The callers themselves are the queue.
 		Waiting: TokenBucket{Rate: l.Rate, Burst: undelayed + 1},
 	}
@@ -60,7 +60,7 @@ func (l LeakyBucket) describe() Description {
 }
 
 func (l LeakyBucket) share(s shares) Limit {
-	return LeakyBucket{Rate: s.slower(l.Rate), Queue: s.part(l.Queue+1) - 1, NoDelay: s.part(min(l.NoDelay, l.Queue))}
+	return LeakyBucket{Rate: s.slower(l.Rate), Queue: s.part(l.Queue+1) - 1, NoDelay: s.split(min(l.NoDelay, l.Queue))}
 }
 
 func (s *scanner) leakyBucket(r Rate) (_ Limit, err error) {

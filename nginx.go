@@ -85,7 +85,7 @@ func (l NginxLimitReq) describe() Description {
 }
 
 func (l NginxLimitReq) share(s shares) Limit {
-	return NginxLimitReq{Rate: s.fewer(l.Rate), Burst: s.part(l.Burst), Delay: s.part(l.Delay), NoDelay: l.NoDelay}
+	return NginxLimitReq{Rate: s.fewer(l.Rate), Burst: s.part(l.Burst+1) - 1, Delay: s.split(l.Delay), NoDelay: l.NoDelay}
 }
 
 func (s *scanner) nginxLimitReq(r Rate) (_ Limit, err error) {

@@ -169,7 +169,7 @@ func (l Quota) describe() Description {
 	}
 	return Description{
 		Burst: l.Count, Reset: time.Duration(calendar.Unit(l.Unit).Longest()) * time.Second, Calendar: l.Unit,
-		Refill: "all at once when the next " + l.Unit.String() + " begins, in " + place, Note: boundaryNote,
+		Refill: RefillWindow, RefillText: "all at once when the next " + l.Unit.String() + " begins, in " + place, Note: boundaryNote,
 	}
 }
 

@@ -57,7 +57,7 @@ func (l SlidingLog) window() string { return duration.PeriodText(l.Rate.Period) 
 func (l SlidingLog) describe() Description {
 	d := Description{
 		Rate: l.Rate, Burst: l.Rate.Count, Worst: l.Rate.Count, Window: l.Rate.Period,
-		Gap: l.Gap, Entries: l.Rate.Count, Refill: eachAfterAPeriod,
+		Gap: l.Gap, Entries: l.Rate.Count, Refill: RefillEach, RefillText: eachAfterAPeriod,
 		Waiting: SlidingLog{Rate: l.Rate, Gap: l.Gap},
 	}
 	if l.Gap > 0 {
@@ -70,7 +70,7 @@ func (l SlidingLog) describe() Description {
 }
 
 func (l SlidingLog) share(s shares) Limit {
-	return SlidingLog{Rate: s.fewer(l.Rate), Gap: s.longer(l.Gap), CountDenied: l.CountDenied}
+	return SlidingLog{Rate: s.fewer(l.Rate), Gap: s.longer(l.Gap, l.Rate.Period), CountDenied: l.CountDenied}
 }
 
 func (s *scanner) slidingLog(r Rate) (_ Limit, err error) {
@@ -122,7 +122,7 @@ func (l RateGate) window() string { return duration.PeriodText(l.Rate.Period) }
 func (l RateGate) describe() Description {
 	return Description{
 		Rate: l.Rate, Burst: l.Rate.Count, Worst: l.Rate.Count, Window: l.Rate.Period,
-		Entries: 3 * l.Rate.Count, Refill: eachAfterAPeriod,
+		Entries: 3 * l.Rate.Count, Refill: RefillEach, RefillText: eachAfterAPeriod,
 	}
 }
 

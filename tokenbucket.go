@@ -46,7 +46,7 @@ func (TokenBucket) kind() *kind    { return &tokenBucketKind }
 func (TokenBucket) window() string { return "" }
 
 func (l TokenBucket) describe() Description {
-	return Description{Rate: l.Rate, Burst: l.burst(), Worst: l.burst() + l.Rate.Count - 1, Smooth: true, Refill: oneByOne}
+	return Description{Rate: l.Rate, Burst: l.burst(), Worst: l.burst() + l.Rate.Count - 1, Refill: RefillRate, RefillText: oneByOne}
 }
 
 func (l TokenBucket) share(s shares) Limit {

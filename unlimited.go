@@ -45,7 +45,7 @@ func (DenyAll) kind() *kind      { return &denyAllKind }
 func (Unlimited) window() string { return "" }
 func (DenyAll) window() string   { return "" }
 
-func (Unlimited) describe() Description { return Description{Burst: MaxCount, Refill: "at once"} }
-func (DenyAll) describe() Description   { return Description{Refill: "never"} }
+func (Unlimited) describe() Description { return Description{Burst: MaxCount, RefillText: "at once"} }
+func (DenyAll) describe() Description   { return Description{RefillText: "never"} }
 func (l Unlimited) share(shares) Limit  { return l }
 func (l DenyAll) share(shares) Limit    { return l }

@@ -36,8 +36,8 @@ func (l FixedWindow) window() string { return duration.PeriodText(l.Rate.Period)
 func (l FixedWindow) describe() Description {
 	return Description{
 		Rate: l.Rate, Burst: l.Rate.Count, Worst: 2 * l.Rate.Count, Window: l.Rate.Period,
-		Refill: "all at once when the next window begins; windows begin at whole multiples of their length since 1970, in UTC",
-		Note:   boundaryNote,
+		Refill: RefillWindow, RefillText: "all at once when the next window begins; windows begin at whole multiples of their length since 1970, in UTC",
+		Note: boundaryNote,
 	}
 }
 
@@ -79,8 +79,8 @@ func (l SlidingWindow) describe() Description {
 	return Description{
 		Rate: l.Rate, Burst: l.Rate.Count, Worst: 2*l.Rate.Count - 1, Window: l.Rate.Period,
 		Reset:  2 * l.Rate.Period, // the window before counts, too
-		Refill: "during the next window, as the count of this one fades",
-		Note:   "Steady pressure gets one unit less than the count: the last one fits only where the next window begins, and counts there.",
+		Refill: RefillWindow, RefillText: "during the next window, as the count of this one fades",
+		Note: "Steady pressure gets one unit less than the count: the last one fits only where the next window begins, and counts there.",
 	}
 }
 

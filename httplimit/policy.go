@@ -65,7 +65,7 @@ func binding(a *ask) *policy {
 
 func newPolicy(limit weir.Limit, d *weir.Description) policy {
 	p := policy{limit: limit, capacity: d.Capacity, window: d.Window, reset: d.Reset, held: d.Held}
-	if d.Smooth {
+	if d.Refill == weir.RefillRate {
 		p.rate = d.Rate
 	}
 	return p

@@ -192,7 +192,7 @@ func (d *Denier) ask(ctx context.Context, call weir.Call, next weir.Next, before
 // remember remembers a refusal in place of what was there before it was asked for.
 func (d *Denier) remember(q *weir.Request, answer *weir.Decision, before *denial) {
 	f := factsOf(q.Rule)
-	if len(q.Key) > longestDeniedKey || f.countsDenied || f.has(slots) {
+	if len(q.Key) > longestDeniedKey || f.countsDenied || f.has(weir.RefillRelease) {
 		return
 	}
 	at := d.clock.since(d.began)

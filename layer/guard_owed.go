@@ -103,9 +103,9 @@ func (d *debt) divide(now time.Time, peers int64) {
 		return
 	}
 	for i, l := range factsOf(d.request.Rule).limits {
-		if p := &d.portions[i]; l.kind == bucket {
+		if p := &d.portions[i]; l.refill == weir.RefillRate {
 			l.lapse(p, now)
-			p.at = now.UnixNano() + min(scaled(p.at-now.UnixNano(), l.part(d.peers), l.part(peers)), math.MaxInt64-now.UnixNano())
+			p.at = now.UnixNano() + min(scaled(p.at-now.UnixNano(), peers, d.peers), math.MaxInt64-now.UnixNano())
 		}
 	}
 	d.peers = peers
@@ -117,8 +117,8 @@ func (d *debt) add(cost int64, now time.Time, peers int64) {
 	limits := factsOf(d.request.Rule).limits
 	for i := range limits {
 		l, p := &limits[i], &d.portions[i]
-		if l.lapse(p, now); l.kind == bucket {
-			p.at += min(scaled(cost, int64(l.period), l.part(peers)), math.MaxInt64-p.at)
+		if l.lapse(p, now); l.refill == weir.RefillRate {
+			p.at += min(scaled(cost, l.periodOf(peers), l.count), math.MaxInt64-p.at)
 		} else {
 			p.units += min(cost, math.MaxInt64-p.units)
 		}
@@ -132,9 +132,9 @@ func (d *debt) giveBack(cost int64, taken, now time.Time, peers int64) {
 	for i := range limits {
 		l, p := &limits[i], &d.portions[i]
 		switch l.lapse(p, now); {
-		case l.kind == bucket:
-			p.at = max(p.at-scaled(cost, int64(l.period), l.part(peers)), now.UnixNano())
-		case l.kind == window && l.index(taken) != l.index(now), l.kind == log && now.Sub(taken) >= l.period:
+		case l.refill == weir.RefillRate:
+			p.at = max(p.at-scaled(cost, l.periodOf(peers), l.count), now.UnixNano())
+		case l.refill == weir.RefillWindow && l.index(taken) != l.index(now), l.refill == weir.RefillEach && now.Sub(taken) >= l.period:
 		default:
 			p.units = max(p.units-cost, 0)
 		}
@@ -156,19 +156,19 @@ func (o *owed) sweep(now time.Time, peers int64) bool {
 	return false
 }
 
-// part returns the count of one of several processes.
-func (l *limit) part(peers int64) int64 { return max(1, l.count/peers) }
+// periodOf returns the time in which the bucket of one of several processes refills the count: see weir.EngineKit.EqualShare.
+func (l *limit) periodOf(peers int64) int64 { return scaled(int64(l.period), peers, 1) }
 
 // lapse subtracts the units that the limit has refilled.
 func (l *limit) lapse(p *portion, now time.Time) {
-	switch at := now.UnixNano(); l.kind {
-	case bucket:
+	switch at := now.UnixNano(); l.refill {
+	case weir.RefillRate:
 		p.at = max(p.at, at)
-	case window:
+	case weir.RefillWindow:
 		if at = l.index(now); at != p.at {
 			*p = portion{at: at}
 		}
-	case log:
+	case weir.RefillEach:
 		if at-p.at >= int64(l.period) {
 			p.units = 0
 		}
@@ -179,15 +179,15 @@ func (l *limit) lapse(p *portion, now time.Time) {
 // amount returns the units of a portion.
 func (l *limit) amount(p *portion, now time.Time, peers int64) int64 {
 	l.lapse(p, now)
-	switch l.kind {
-	case bucket:
-		left, n := p.at-now.UnixNano(), l.part(peers)
-		units := scaled(left, n, int64(l.period))
-		if scaled(units, int64(l.period), n) < left {
+	switch l.refill {
+	case weir.RefillRate:
+		left, period := p.at-now.UnixNano(), l.periodOf(peers)
+		units := scaled(left, l.count, period)
+		if scaled(units, period, l.count) < left {
 			units++
 		}
 		return units
-	case window, log:
+	case weir.RefillWindow, weir.RefillEach:
 		return p.units
 	}
 	return 0

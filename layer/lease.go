@@ -378,7 +378,7 @@ func (l *Leased) filled(s *stock, f *facts, a *weir.Answer, err error, shared bo
 		s.taken = taken
 		s.left = min(scaled(cost, max(a.Times, 1)-1, 1), f.most)
 		s.took, s.ends = began, began+l.options.Hold
-		if known := &f.limits[0]; known.kind == window { // the answer names the end of this window, or of a later one
+		if known := &f.limits[0]; known.refill == weir.RefillWindow { // the answer names the end of this window, or of a later one
 			s.ends = min(s.ends, began+(d.ResetAfter-1)%known.period+1)
 		}
 	}
@@ -449,7 +449,7 @@ func (l *Leased) giveBack(ctx context.Context, call weir.Call, q *weir.Request, 
 		return l.next(ctx, call)
 	}
 	s.mu.Lock()
-	ofBlock := call.Taken == nil || f.limits[0].kind == bucket || slices.Equal(call.Taken, s.taken)
+	ofBlock := call.Taken == nil || f.limits[0].refill == weir.RefillRate || slices.Equal(call.Taken, s.taken)
 	if now := l.now(); ofBlock && s.alive(now) > 0 && s.fill == nil && q.Cost <= f.most-s.left {
 		defer s.mu.Unlock()
 		s.left += q.Cost

@@ -30,7 +30,7 @@ func (l *Leased) sendLater(back []weir.Call) {
 // bucket has refilled meanwhile, or the window may end before the units are back. The caller holds the lock of s.
 func (l *Leased) back(s *stock, now time.Duration) []weir.Call {
 	f := factsOf(s.rule)
-	sameWindow := f.limits[0].kind == window && now+returnTime < s.ends
+	sameWindow := f.limits[0].refill == weir.RefillWindow && now+returnTime < s.ends
 	n := f.outstanding(s.left, max(now-s.took, 0)+returnTime, sameWindow)
 	l.counts.lost.Add(uint64(s.left - n))
 	s.left, s.block = 0, s.block/2

@@ -1,7 +1,6 @@
 package layer
 
 import (
-	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -13,73 +12,22 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// kind is how the units of a limit come back.
-type kind uint8
-
-const (
-	stateless kind = iota
-	bucket         // at a rate
-	window         // at the end of a window or cycle
-	log            // one period after each
-	slots          // when their holder releases them
-)
-
 // limit is what the layers know of a limit.
 type limit struct {
-	kind          kind
+	refill        weir.Refill
 	count         int64 // units in each period
 	period, phase time.Duration
 	capacity      int64
 	quota         weir.Limit // if its windows are of the calendar, which have no period
 }
 
-// limitOf returns what the layers know of a limit, and the limit of one of several processes that share it.
-func limitOf(l weir.Limit, peers int64) (known limit, shared weir.Limit) {
-	part := func(n int64) int64 { return max(1, n/peers) }
-	rated := func(k kind, r *weir.Rate, capacity int64) limit {
-		whole := *r
-		r.Count = part(r.Count)
-		return limit{kind: k, count: whole.Count, period: whole.Period, capacity: capacity}
+func limitOf(l weir.Limit) limit {
+	d := weir.Describe(l)
+	known := limit{refill: d.Refill, count: d.Rate.Count, period: d.Rate.Period, phase: d.Phase, capacity: d.Capacity}
+	if d.Calendar != 0 {
+		known.count, known.period, known.quota = d.Capacity, math.MaxInt64, l
 	}
-	switch l := l.(type) {
-	case weir.TokenBucket:
-		burst := cmp.Or(l.Burst, l.Rate.Count)
-		l.Burst = part(burst)
-		known = rated(bucket, &l.Rate, burst)
-		return known, l
-	case weir.LeakyBucket:
-		queue := l.Queue
-		l.Queue, l.NoDelay = part(queue+1)-1, l.NoDelay/peers
-		known = rated(bucket, &l.Rate, queue+1)
-		return known, l
-	case weir.FixedWindow:
-		known = rated(window, &l.Rate, l.Rate.Count)
-		return known, l
-	case weir.SlidingWindow:
-		known = rated(window, &l.Rate, l.Rate.Count)
-		return known, l
-	case weir.Cycle:
-		known = rated(window, &l.Rate, l.Rate.Count)
-		known.phase = l.Origin % l.Rate.Period
-		return known, l
-	case weir.Quota:
-		known = limit{kind: window, count: l.Count, period: math.MaxInt64, capacity: l.Count, quota: l}
-		l.Count = part(l.Count)
-		return known, l
-	case weir.SlidingLog:
-		known = rated(log, &l.Rate, l.Rate.Count)
-		return known, l
-	case weir.RateGate:
-		known = rated(log, &l.Rate, l.Rate.Count)
-		return known, l
-	case weir.Concurrency:
-		known = limit{kind: slots, capacity: l.Slots}
-		l.Slots = part(l.Slots)
-		return known, l
-	case weir.DenyAll:
-		return limit{}, l
-	}
-	return limit{capacity: math.MaxInt64}, l
+	return known
 }
 
 // facts are what the layers know of a rule. They are made once.
@@ -114,7 +62,7 @@ func newFacts(r *weir.Rule) *facts {
 	f := &facts{rule: r, capacity: math.MaxInt64}
 	limits := r.Limits()
 	for _, l := range limits {
-		known, _ := limitOf(l, 1)
+		known := limitOf(l)
 		f.limits, f.capacity = append(f.limits, known), min(f.capacity, known.capacity)
 		d := weir.Describe(l)
 		f.delays, f.countsDenied = f.delays || d.Delays, f.countsDenied || d.CountsDenied
@@ -154,16 +102,16 @@ func (f *facts) share(peers int) *weir.Rule {
 	}
 	limits := f.rule.Limits()
 	for i, l := range limits {
-		_, limits[i] = limitOf(l, int64(peers))
+		limits[i] = weir.Kit.EqualShare(l, peers)
 	}
 	made := &share{peers, partOf(f.rule, limits)}
 	f.shared.Store(made)
 	return made.rule
 }
 
-// has reports whether a limit of the rule is of the kind.
-func (f *facts) has(k kind) bool {
-	return slices.ContainsFunc(f.limits, func(l limit) bool { return l.kind == k })
+// has reports whether a limit of the rule is of that kind.
+func (f *facts) has(k weir.Refill) bool {
+	return slices.ContainsFunc(f.limits, func(l limit) bool { return l.refill == k })
 }
 
 // outstanding returns how many of n units, of which all were taken at most age ago, certainly still count under every
@@ -171,9 +119,9 @@ func (f *facts) has(k kind) bool {
 func (f *facts) outstanding(n int64, age time.Duration, sameWindow bool) int64 {
 	for _, l := range f.limits {
 		switch {
-		case l.kind == bucket:
+		case l.refill == weir.RefillRate:
 			n -= min(n, scaled(int64(age), l.count, int64(l.period))+1)
-		case l.kind == log, l.kind == window && !sameWindow:
+		case l.refill == weir.RefillEach, l.refill == weir.RefillWindow && !sameWindow:
 			return 0
 		}
 	}
@@ -196,7 +144,7 @@ func (l *limit) index(now time.Time) int64 {
 
 // sameWindow reports whether no window of the rule has ended between two instants of this process's clock.
 func (f *facts) sameWindow(a, b time.Time) bool {
-	return !slices.ContainsFunc(f.limits, func(l limit) bool { return l.kind == window && l.index(a) != l.index(b) })
+	return !slices.ContainsFunc(f.limits, func(l limit) bool { return l.refill == weir.RefillWindow && l.index(a) != l.index(b) })
 }
 
 // scaled returns a × b / c, rounded down, and the largest number if it is larger. None of them is negative.
@@ -217,10 +165,10 @@ func (f *facts) mostOut() int64 {
 	}
 	windows := 0
 	for _, known := range f.limits {
-		switch known.kind {
-		case window:
+		switch known.refill {
+		case weir.RefillWindow:
 			windows++
-		case bucket:
+		case weir.RefillRate:
 		default:
 			return 0
 		}

@@ -145,7 +145,7 @@ func (h *trueCosts) settle(i int, actual int64) {
 	for j, limit := range h.rule.Limits() {
 		// Each limit has an entry, so that a reservation has one place in all of them.
 		back := counted{at: h.clock.now()}
-		if weir.Describe(limit).Smooth { // a bucket
+		if weir.Describe(limit).Refill == weir.RefillRate { // a bucket
 			back.cost = actual - o.cost
 		} else {
 			h.costs[j][o.at].cost = actual

@@ -105,7 +105,7 @@ func tempoOf(r *weir.Rule) *tempo {
 		if d.Rate.Count > 0 {
 			t.unit = max(t.unit, d.Rate.Period/time.Duration(d.Rate.Count))
 		}
-		if cycle := !d.Smooth && d.Entries == 0 && d.Rate.Count > 0; cycle {
+		if cycle := d.Refill == weir.RefillWindow; cycle {
 			t.most = min(t.most, int(max(min(d.Rate.Count/2, mostTogether), 1)))
 		}
 	}

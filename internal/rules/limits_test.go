@@ -18,7 +18,6 @@ var namesOfLimits = map[string]bool{
 var mayAskForTheType = map[string]string{
 	"redislimit/internal/stored/limit.go": "the engine has a script function and stored numbers for each type",
 	"simulate/permits.go":                 "draws the curve that only a WarmUp has",
-	"layer/limits.go":                     "gives each process at least one unit of a limit",
 	"bench/":                              "checks the engines against limits that it computes itself",
 }
 

@@ -150,7 +150,7 @@ func inSteps(requests []weir.Request) bool {
 	return slices.ContainsFunc(requests, func(q weir.Request) bool {
 		return slices.ContainsFunc(q.Rule.Limits(), func(l weir.Limit) bool {
 			d := weir.Describe(l)
-			return d.Bookable && !d.Smooth
+			return d.Bookable && d.Refill != weir.RefillRate
 		})
 	})
 }

@@ -58,9 +58,9 @@ func burstOf(d *weir.Description) string {
 	if d.Delay > 0 {
 		more = fmt.Sprintf(" Up to %s are delayed. It refuses more than that.", cli.Plural(d.Capacity-d.Burst, "further request"))
 	}
-	back = " Units come back " + d.Refill
+	back = " Units come back " + d.RefillText
 	switch {
-	case d.Smooth:
+	case d.Refill == weir.RefillRate:
 		back += ", every " + spacing(d.Rate)
 	case d.Rate.Count > 0:
 		back += "; the period is " + periodOf(d.Rate)
@@ -90,7 +90,7 @@ func worstOf(d *weir.Description) string {
 			text += " This holds for a cost of 1."
 		case d.Delays:
 			text += " This holds for callers that obey their delay."
-		case d.Smooth:
+		case d.Refill == weir.RefillRate:
 			text += fmt.Sprintf(" %s + %s × T within any stretch T.", cli.Thousands(d.Burst), d.Rate)
 		}
 		return text

@@ -139,7 +139,7 @@ func mostWithin(text string, window time.Duration) (most int64, ok bool) {
 		case d.Owes || d.Delays || d.Held || d.Rate.Count == 0:
 		case d.Rate.Period == window:
 			most, ok = min(most, d.Worst), true
-		case d.Smooth:
+		case d.Refill == weir.RefillRate:
 			most, ok = min(most, d.Burst+unitsBefore(d.Rate, window)), true
 		}
 	}
