@@ -33,6 +33,8 @@ type Options struct {
 	Dynamic bool
 	// Check configures /v1/check.
 	Check CheckOptions
+	// Troubles returns what does not work although the daemon decides, such as saves of its state. Default: nothing.
+	Troubles func() []string
 	// Also has the handlers of further paths.
 	Also map[string]http.Handler
 }
@@ -60,6 +62,9 @@ func New(o Options) *API {
 	if o.Who == nil {
 		everyone := door.Anyone("everyone", door.All)
 		o.Who = func(*http.Request) *door.Identity { return everyone }
+	}
+	if o.Troubles == nil {
+		o.Troubles = func() []string { return nil }
 	}
 	if o.Check.Status == 0 {
 		o.Check.Status = http.StatusTooManyRequests

@@ -2,7 +2,9 @@ package api
 
 import (
 	_ "embed"
+	"encoding/json"
 	"net/http"
+	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
@@ -31,18 +33,32 @@ func (a *API) readiness(w http.ResponseWriter, r *http.Request, _ asker) {
 	if reason == "" && engine {
 		reason = a.desk.EngineFails()
 	}
-	tells := a.Who(r).Some(door.Admin)
-	switch {
-	case reason != "":
+	switch tells := a.Who(r).Some(door.Admin); {
+	case reason == "" && tells:
+		a.readyFor(w)
+	case reason == "":
+		writeJSON(w, []byte(`{"status":"ready"}`+"\n"))
+	default:
 		if !tells && a.phase.Load() == serving {
 			reason = "the engine does not decide; the admin port tells why"
 		}
 		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: reason})
-	case tells && a.reloads.stale.Load():
-		writeJSON(w, []byte(`{"status":"ready","detail":"the rules files have problems, and the rules before stay in force; the log says which"}`+"\n"))
-	default:
-		writeJSON(w, []byte(`{"status":"ready"}`+"\n"))
 	}
+}
+
+// readyFor tells a caller with the scope admin what does not work of a daemon that is ready.
+func (a *API) readyFor(w http.ResponseWriter) {
+	answer := struct {
+		Status string `json:"status"`
+		Detail string `json:"detail,omitempty"`
+	}{Status: "ready"}
+	troubles := a.Troubles()
+	if a.reloads.stale.Load() {
+		troubles = append([]string{"the rules files have problems, and the rules before stay in force; the log says which"}, troubles...)
+	}
+	answer.Detail = strings.Join(troubles, ". ")
+	text, _ := json.Marshal(answer) // which holds texts alone
+	writeJSON(w, append(text, '\n'))
 }
 
 // asksOfEngine reports whether a request asks for the state of the engine.

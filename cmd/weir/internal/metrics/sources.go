@@ -26,6 +26,10 @@ type Sources struct {
 	// Daemons returns the number of daemons that share the engine: the one by which local shares are reckoned, and those seen at
 	// the last look, or 0 if they are not counted. Nil without an engine that others may share.
 	Daemons func() (peers, seen int)
+	// Saved returns when the state was last saved, and whether the save after it failed. Nil without a file of the state.
+	Saved func() (at time.Time, fails bool)
+	// RecordFails reports whether the record cannot be written. Nil without one.
+	RecordFails func() bool
 	// Overrides returns the number of keys with another limit in force.
 	Overrides func() int
 }
@@ -62,6 +66,10 @@ var (
 	credentialsFailing = gauge("weir_credentials_reload_failing", "1 while files of tokens or certificates have problems, so that those of before are in use.")
 	certificateEnds    = gauge("weir_certificate_expiry_timestamp_seconds", "When the first certificate in a file ends, by the flag that names the file.", "flag")
 
+	savedAt     = gauge("weir_state_saved_timestamp_seconds", "When the state was last saved in the file of --state.")
+	saveFailing = gauge("weir_state_save_failing", "1 while the state cannot be saved in the file of --state, so that a restart would lose what was counted since.")
+	recordFails = gauge("weir_record_failing", "1 while the file of --record cannot be written, so that requests are left out.")
+
 	peers       = gauge("weir_peers", "Daemons among whom --on-failure local divides a limit.")
 	daemonsSeen = gauge("weir_daemons_seen", "Daemons on the same Redis server at the last look, this one included.")
 
@@ -76,7 +84,7 @@ var (
 	oldest  = gauge("weir_waiting_oldest_seconds", "How long the caller has waited that waits longest, by rule.", "rule")
 	waits   = counter("weir_waits_total", "Waits that have ended, by rule and end: granted, or the reason.", "rule", "end")
 
-	values = []value{ready, engineUp, peers, daemonsSeen, ruleNumber, overrides, reloadFailing, credentialsFailing, certificateEnds, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits}
+	values = []value{ready, engineUp, peers, daemonsSeen, ruleNumber, overrides, reloadFailing, credentialsFailing, certificateEnds, savedAt, saveFailing, recordFails, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits}
 )
 
 // collector reads the sources.
@@ -96,6 +104,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	c.collectDaemons(to)
 	c.collectRules(to)
 	c.collectCredentials(to)
+	c.collectFiles(to)
 	c.collectKeys(to)
 	c.collectWaiting(to)
 }
@@ -130,6 +139,17 @@ func (c collector) collectCredentials(to chan<- prometheus.Metric) {
 	credentialsFailing.send(to, truth(c.CredentialsFail()))
 	for flag, end := range c.Certificates() {
 		certificateEnds.send(to, float64(end.Unix()), flag)
+	}
+}
+
+func (c collector) collectFiles(to chan<- prometheus.Metric) {
+	if c.Saved != nil {
+		at, fails := c.Saved()
+		savedAt.send(to, float64(at.UnixMilli())/1000)
+		saveFailing.send(to, truth(fails))
+	}
+	if c.RecordFails != nil {
+		recordFails.send(to, truth(c.RecordFails()))
 	}
 }
 

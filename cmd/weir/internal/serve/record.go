@@ -31,6 +31,8 @@ type recordOptions struct {
 	size  int // megabytes
 	files int
 	hash  bool
+
+	writes upkeep
 }
 
 func (o *recordOptions) addFlags(cmd *cobra.Command) {
@@ -91,7 +93,7 @@ const (
 )
 
 // begin starts a recorder if there is a --record. It returns what to call for each decision, and at the end.
-func (o recordOptions) begin(log *slog.Logger) (asked func([]weir.Request, bool), stop func(), err error) {
+func (o *recordOptions) begin(log *slog.Logger) (asked func([]weir.Request, bool), stop func(), err error) {
 	if o.path == "" {
 		return nil, func() {}, nil
 	}
@@ -103,7 +105,7 @@ func (o recordOptions) begin(log *slog.Logger) (asked func([]weir.Request, bool)
 }
 
 // start opens the file, so that a wrong name fails now, and begins to write.
-func (o recordOptions) start(log *slog.Logger) (*recorder, error) {
+func (o *recordOptions) start(log *slog.Logger) (*recorder, error) {
 	file := &recordFile{recordOptions: o, log: log}
 	if err := file.open(); err != nil {
 		return nil, cli.Fail(fmt.Errorf("serve: --record: %w", err), "name a file in a folder that exists and that this user may write to")
@@ -157,7 +159,7 @@ func (r *recorder) stop() { r.lines.end(recordPatience) }
 
 // recordFile is the file of --record, and the full ones.
 type recordFile struct {
-	recordOptions
+	*recordOptions
 	log     *slog.Logger
 	file    *os.File // nil after an error
 	written int64
@@ -172,7 +174,9 @@ func (f *recordFile) Write(line []byte) (int, error) {
 	if failing && time.Since(f.failed) < recordEvery {
 		return 0, errRecordFails
 	}
-	if err := f.write(line); err != nil {
+	err := f.write(line)
+	f.writes.note(err)
+	if err != nil {
 		if !failing {
 			f.log.Warn("the record cannot be written; requests are left out until it can", "error", err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-func recorderOf(t *testing.T, path string, o recordOptions, log *lockedText) *recorder {
+func recorderOf(t *testing.T, path string, o *recordOptions, log *lockedText) *recorder {
 	t.Helper()
 	o.path = path
 	if o.share == "" {
@@ -72,7 +72,7 @@ func rule(t *testing.T) *weir.Rule {
 func TestARecordHoldsAShareOfTheKeysEachWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.jsonl")
 	var log lockedText
-	r := recorderOf(t, path, recordOptions{share: "25%"}, &log)
+	r := recorderOf(t, path, &recordOptions{share: "25%"}, &log)
 	for range 3 {
 		for key := range 2000 {
 			r.take([]weir.Request{rule(t).For(fmt.Sprint(key), 1)}, true)
@@ -103,7 +103,7 @@ func TestARecordHoldsAShareOfTheKeysEachWhole(t *testing.T) {
 func TestACallIsRecordedTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.jsonl")
 	var log lockedText
-	r := recorderOf(t, path, recordOptions{}, &log)
+	r := recorderOf(t, path, &recordOptions{}, &log)
 	var calls sync.WaitGroup
 	for caller := range 8 {
 		q := make([]weir.Request, 3)
@@ -150,7 +150,7 @@ func TestARecordGoesOnAfterACutLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log lockedText
-	r := recorderOf(t, path, recordOptions{}, &log)
+	r := recorderOf(t, path, &recordOptions{}, &log)
 	r.take([]weir.Request{rule(t).For("alice", 1)}, true)
 	r.stop()
 	text, err := os.ReadFile(path)
@@ -165,7 +165,7 @@ func TestARecordGoesOnAfterACutLine(t *testing.T) {
 func TestARecordRotates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.jsonl")
 	var log lockedText
-	r := recorderOf(t, path, recordOptions{size: 1, files: 2}, &log)
+	r := recorderOf(t, path, &recordOptions{size: 1, files: 2}, &log)
 	long := strings.Repeat("k", 4000)
 	const calls = 1200 // 4.9 MB: four full files, of which two are kept
 	for range calls {
@@ -206,7 +206,8 @@ func TestARecordOutlivesAFailingFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log lockedText
-		r := recorderOf(t, path, recordOptions{}, &log)
+		var o recordOptions
+		r := recorderOf(t, path, &o, &log)
 		r.take([]weir.Request{rule(t).For(strings.Repeat("k", 1_000_000), 1)}, true) // the next line needs a new file
 		synctest.Wait()
 		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
@@ -218,6 +219,9 @@ func TestARecordOutlivesAFailingFile(t *testing.T) {
 			time.Sleep(recordEvery)
 		}
 		synctest.Wait()
+		if since := o.writes.fails(); since == "" {
+			t.Error("the failure is told by no metric")
+		}
 		if n := strings.Count(log.String(), "cannot be written"); n != 1 {
 			t.Errorf("the failure is logged %d times, want once: %s", n, &log)
 		}
@@ -241,7 +245,7 @@ func TestARecordOutlivesAFailingFile(t *testing.T) {
 func TestARecorderStopsWhileCallsGoOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.jsonl")
 	var log lockedText
-	r := recorderOf(t, path, recordOptions{}, &log)
+	r := recorderOf(t, path, &recordOptions{}, &log)
 	q := []weir.Request{rule(t).For("alice", 1)}
 	var calls sync.WaitGroup
 	for range 4 {

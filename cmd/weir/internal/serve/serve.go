@@ -259,10 +259,10 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	o.warnOfFlags(d.log)
 	o.warnOfPolicies(d.log, d.used.config())
 	envoy := o.ports.envoy.server(s.desk, &o.compat.stats, d.log)
-	s.api = api.New(api.Options{Desk: s.desk, Log: d.log, Serves: door.Serves, Who: door.Of, Keys: d.seen.Top, Dynamic: o.dynamic, Check: d.check, Also: o.compat.paths(envoy, s.unhealthy)})
+	s.api = api.New(api.Options{Desk: s.desk, Log: d.log, Serves: door.Serves, Who: door.Of, Keys: d.seen.Top, Dynamic: o.dynamic, Check: d.check, Troubles: o.troubles, Also: o.compat.paths(envoy, s.unhealthy)})
 	d.changed.OnChange(s.desk.Changed)
 	d.seen.Watch(metrics.Sources{Engine: d.engine.Engine, Desk: s.desk, Unready: s.api.Unready, Rules: d.used.set, Overrides: func() int { return len(d.changed.Entries()) },
-		Daemons: d.engine.daemons(), Certificates: o.ports.keys.Ends, CredentialsFail: o.ports.keys.Failing})
+		Daemons: d.engine.daemons(), Certificates: o.ports.keys.Ends, CredentialsFail: o.ports.keys.Failing, Saved: o.savedAt(), RecordFails: o.recordFails()})
 	traced, endTraces := o.traces.begin(d.seen.HTTP(s.api, s.api.Serves), s.api.Serves, d.seen, d.log)
 	defer endTraces()
 	s.traffic = traced

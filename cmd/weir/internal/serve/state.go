@@ -33,6 +33,7 @@ type stateFile struct {
 	log     *slog.Logger
 	keys    int // bound on the keys of a limit; 0 is the engine's default
 	lock    *os.File
+	saves   upkeep
 }
 
 // defaultKeys is the default of weir.MemoryOptions.MaxKeys.
@@ -121,7 +122,9 @@ func (f *stateFile) save(engine *weir.Memory) error {
 	if f.path == "" {
 		return nil
 	}
-	return f.replace(f.path, engine.Save)
+	err := f.replace(f.path, engine.Save)
+	f.saves.note(err)
+	return err
 }
 
 // replace writes a file beside the state atomically. A reader finds the old file or the new file, complete, even after a
