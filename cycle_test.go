@@ -170,7 +170,7 @@ func TestRulesRefuseACycleFromFirstUse(t *testing.T) {
 	if weir.Describe(ownCycle).InRules || !weir.Describe(weir.Cycle{Rate: ownCycle.Rate}).InRules {
 		t.Error("Describe: want InRules false for the cycle from first use, and true for one with an origin")
 	}
-	part, err := weir.Share(ownCycle, 0, 3)
+	part, err := weir.Kit.Share(ownCycle, 0, 3)
 	if want := (weir.Cycle{Rate: weir.PerSecond(1), FromFirstUse: true}); err != nil || part != weir.Limit(want) {
 		t.Errorf("a third: got %v and error %v, want %v", part, err, want)
 	}

@@ -98,7 +98,7 @@ func Describe(l Limit) Description {
 // Share returns the part of a limit that process i of n holds alone, with i from 0. Together the parts are the limit:
 // units are divided evenly, the first processes hold the rest, and a rate without a window has n times the period. The
 // error says that the limit is invalid, has fewer units than there are processes, or that a part would be out of bounds.
-func Share(l Limit, i, n int) (Limit, error) {
+func (EngineKit) Share(l Limit, i, n int) (Limit, error) {
 	if _, err := compile(l); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ var ErrShare = errors.New("processes cannot share")
 
 // share returns the part of a limit that process i of n holds alone.
 func share(limit weir.Limit, i, n int) (weir.Limit, error) {
-	part, err := weir.Share(limit, i, n)
+	part, err := weir.Kit.Share(limit, i, n)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrShare, err)
 	}

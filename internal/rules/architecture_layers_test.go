@@ -18,7 +18,7 @@ var layers = []layer{
 		mayUse:   []string{"proofs", "kit", "engine kit", "root"},
 		standard: []string{"math/rand/v2", "net", "net/", "os", "os/", "testing"},
 	},
-	{name: "workshop", packages: []string{"internal/rules", "internal/release", "internal/house"}, standard: []string{"flag", "os", "os/"}},
+	{name: "workshop", packages: []string{"internal/rules", "internal/release"}, standard: []string{"flag", "os", "os/"}},
 	{name: "logs", packages: []string{"internal/accesslog"}, mayUse: []string{"kit"}},
 	{name: "core", packages: []string{"internal/*"}, mayUse: []string{"core", "functions"}, standard: []string{"log/slog"}},
 	{name: "root", packages: []string{"."}, mayUse: []string{"core", "functions", "calendar"}, standard: []string{"log/slog", "math/rand/v2"}},
@@ -49,7 +49,7 @@ var layers = []layer{
 	},
 	{
 		name:     "program",
-		packages: []string{"cmd/weir", "cmd/weir/internal/program", "cmd/weir/internal/shipped", "cmd/weir/internal/walks"},
+		packages: []string{"cmd/weir", "cmd/weir/internal/program", "cmd/weir/internal/shipped"},
 		mayUse:   []string{"program", "commands", "rooms of the program", "engines", "kit", "root"},
 		standard: []string{"net/", "os", "os/"},
 	},

@@ -15,17 +15,21 @@ var conventional = []string{
 	"As", "Error", "Format", "GoString", "Is", "MarshalJSON", "MarshalText", "String", "UnmarshalJSON", "UnmarshalText", "Unwrap",
 }
 
+// ofAuthors is the type that only authors of engines and fronts meet: its methods are no names for users.
+const ofAuthors = "EngineKit"
+
 // names are the exported names of a package: what its users may have to learn.
 type names struct {
 	top, methods, known []string // known are the conventional methods
+	authors             []string // what only authors of engines meet
 }
 
 // learned counts the names that are not conventional.
 func (n names) learned() int { return len(n.top) + len(n.methods) }
 
 func (n names) String() string {
-	return fmt.Sprintf("package weir: %d names (%d top-level, %d methods), and %d methods that every Go programmer knows",
-		n.learned(), len(n.top), len(n.methods), len(n.known))
+	return fmt.Sprintf("package weir: %d names (%d top-level, %d methods), %d methods that every Go programmer knows, and %d for authors of engines",
+		n.learned(), len(n.top), len(n.methods), len(n.known), len(n.authors))
 }
 
 // namesIn returns the exported names of the package in a folder. Methods of unexported types and fields are none.
@@ -82,6 +86,8 @@ func (n *names) addFunction(f *ast.FuncDecl) {
 	receiver := receiverName(f.Recv.List[0].Type)
 	switch name := receiver + "." + f.Name.Name; {
 	case !f.Name.IsExported() || !ast.IsExported(receiver):
+	case receiver == ofAuthors:
+		n.authors = append(n.authors, name)
 	case slices.Contains(conventional, f.Name.Name):
 		n.known = append(n.known, name)
 	default:

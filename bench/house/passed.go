@@ -36,29 +36,7 @@ func (p passed) print(w io.Writer) {
 // block is a stretch of code with one counter, as profiles name it: LINE.COLUMN of its first byte.
 type block struct{ file, start string }
 
-// passedIn reads what the repetitions of a walk passed. What only some of them passed, other goroutines did.
-func passedIn(folder string) (passed, error) {
-	repetitions, err := filepath.Glob(filepath.Join(folder, "[0-9]"))
-	if err != nil || len(repetitions) == 0 {
-		return nil, fmt.Errorf("%s has no repetitions: %v", folder, err)
-	}
-	var least map[block]int
-	for _, at := range repetitions {
-		counts, err := countsIn(at)
-		if err != nil {
-			return nil, err
-		}
-		if least == nil {
-			least = counts
-		}
-		for b, n := range least {
-			least[b] = min(n, counts[b])
-		}
-	}
-	return callsOf(least)
-}
-
-// countsIn reads the counters of one repetition.
+// countsIn reads the counters of a process.
 func countsIn(folder string) (map[block]int, error) {
 	profile := filepath.Join(folder, "profile")
 	if out, err := exec.Command("go", "tool", "covdata", "textfmt", "-i="+folder, "-o="+profile).CombinedOutput(); err != nil {
@@ -74,7 +52,7 @@ func countsIn(folder string) (map[block]int, error) {
 	for lines.Scan() {
 		// MODULE/FILE:LINE.COLUMN,LINE.COLUMN STATEMENTS COUNT
 		file, rest, found := strings.Cut(strings.TrimPrefix(lines.Text(), module+"/"), ":")
-		if start, counted, _ := strings.Cut(rest, ","); found && !strings.HasPrefix("./"+file, program) {
+		if start, counted, _ := strings.Cut(rest, ","); found && !strings.HasPrefix(file, "bench/") {
 			var end string
 			var statements, count int
 			if _, err := fmt.Sscan(counted, &end, &statements, &count); err == nil && count > 0 {

@@ -7,7 +7,7 @@ import (
 
 // mostNames bounds what a user of the root package may have to learn, with the 8 names of quotas by the calendar. Before it
 // grows, something else can go.
-const mostNames = 195
+const mostNames = 202
 
 func TestTheRootHasFewNames(t *testing.T) {
 	found, err := namesIn("../..")
@@ -15,7 +15,7 @@ func TestTheRootHasFewNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := found.learned(); n > mostNames {
-		t.Errorf("package weir has %d names, want at most %d; 'go run ./internal/house -names' lists them", n, mostNames)
+		t.Errorf("package weir has %d names, want at most %d; 'go run ./bench/house -names' lists them", n, mostNames)
 	}
 	for name, in := range map[string][]string{"Keyed": found.top, "Never": found.top, "Keyed.Take": found.methods, "LimitError.Error": found.known} {
 		if !slices.Contains(in, name) {
