@@ -26,6 +26,7 @@ func TestClientsBehindRealProxies(t *testing.T) {
 		{"nginx with one address", "X-Real-Ip", nginxWith("X-Real-IP $remote_addr")},
 		{"nginx with Forwarded", "Forwarded", nginxWith(`Forwarded "for=$remote_addr;proto=http"`)},
 		{"Caddy", "", caddy},
+		{"Envoy", "", envoy},
 		{"Caddy before nginx", "", func(t testing.TB, addr, server string) {
 			inner := "127.0.0.1:" + strconv.Itoa(testprocess.FreePort(t))
 			nginxWith("X-Forwarded-For $proxy_add_x_forwarded_for")(t, inner, server)
@@ -67,6 +68,34 @@ func caddy(t testing.TB, addr, server string) {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(addr)
 	gatewaytest.Caddy(t, addr, ":"+port+" {\n\treverse_proxy "+server+"\n}\n")
+}
+
+// envoy starts Envoy, which appends the address of a client only with use_remote_address.
+func envoy(t testing.TB, addr, server string) {
+	t.Helper()
+	address := func(addr string) string {
+		host, port, _ := net.SplitHostPort(addr)
+		return "{socket_address: {address: " + host + ", port_value: " + port + "}}"
+	}
+	gatewaytest.Envoy(t, addr, `
+static_resources:
+  listeners:
+    - address: `+address(addr)+`
+      filter_chains:
+        - filters:
+            - name: envoy.filters.network.http_connection_manager
+              typed_config:
+                "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+                stat_prefix: shop
+                use_remote_address: true
+                http_filters:
+                  - name: envoy.filters.http.router
+                    typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
+                route_config: {virtual_hosts: [{name: shop, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: server}}]}]}
+  clusters:
+    - name: server
+      load_assignment: {cluster_name: server, endpoints: [{lb_endpoints: [{endpoint: {address: `+address(server)+`}}]}]}
+`)
 }
 
 // getFrom asks from an address of the loopback interface, with header fields that claim another.

@@ -1,8 +1,8 @@
-// Package gatewaytest starts real gateways, nginx, Caddy and HAProxy, for tests. They are ready when the call returns, and end
-// with the test.
+// Package gatewaytest starts real gateways, nginx, Caddy, HAProxy and Envoy, for tests. They are ready when the call returns, and
+// end with the test.
 //
-// Without the program, the test is skipped with a line that says how to install it. If the environment variable CI is
-// set, the test fails instead.
+// Without Envoy, the test fails with a line that says how to install it. Without another program, it is skipped with such a line,
+// and fails if the environment variable CI is set.
 package gatewaytest
 
 import (
