@@ -15,6 +15,9 @@ type Decision struct {
 	Allowed bool
 	// Unrecorded reports that a Record counted nothing, because a log or gate would have too many entries.
 	Unrecorded bool
+	// LimitIndex is the index in Rule.Limits of the binding limit, of the binding request's rule: the one that refuses, or
+	// otherwise the one with the least remaining, which Limit and Remaining describe.
+	LimitIndex uint8
 	// RefusedBy is the index in Rule.Limits of the limit that refuses: of those of the binding request's rule, the first
 	// with the longest wait. Cause says whether its count or its gap refuses. Both are 0 if Allowed.
 	RefusedBy uint8
@@ -33,6 +36,9 @@ type Decision struct {
 	RetryAfter time.Duration
 	// ResetAfter is the time until the key is indistinguishable from a new one.
 	ResetAfter time.Duration
+	// LimitReset is the time until the binding limit alone is indistinguishable from a new one: see LimitIndex. It is at
+	// most ResetAfter.
+	LimitReset time.Duration
 	// Delay is the time to wait before going ahead: for the turn of a LeakyBucket, or for the instant of a
 	// reservation in process. It is 0 in every other answer.
 	Delay time.Duration
@@ -78,7 +84,7 @@ func decision(a algorithm.Answer) (d Decision) {
 func (d *Decision) describe(a *algorithm.Answer) {
 	d.Allowed, d.Unrecorded, d.Limit, d.Remaining = a.Allowed, a.Unrecorded, a.Limit, a.Remaining
 	d.RetryAfter, d.ResetAfter = time.Duration(a.RetryAfter), time.Duration(a.ResetAfter)
-	d.Delay = time.Duration(a.Delay)
+	d.LimitIndex, d.LimitReset, d.Delay = a.Ordinal, time.Duration(a.LimitReset), time.Duration(a.Delay)
 	if !a.Allowed {
 		d.RefusedBy, d.Cause = a.Ordinal, ByCount
 		if a.ByGap {

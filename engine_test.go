@@ -229,7 +229,7 @@ func (b *bareStates) decide(now int64, verb string, key, limit int, cost int64) 
 	b.states[key] = parts[0].State
 	d := weir.Decision{
 		Allowed: a.Allowed, Limit: a.Limit, Remaining: a.Remaining,
-		RetryAfter: time.Duration(a.RetryAfter), ResetAfter: time.Duration(a.ResetAfter), Delay: time.Duration(a.Delay),
+		RetryAfter: time.Duration(a.RetryAfter), ResetAfter: time.Duration(a.ResetAfter), LimitReset: time.Duration(a.LimitReset), Delay: time.Duration(a.Delay),
 	}
 	if !d.Allowed {
 		d.Cause = weir.ByCount

@@ -459,7 +459,7 @@ func TestTheKeptSnapshotCanBeLoaded(t *testing.T) {
 	for _, k := range kept {
 		q := mustRule(t, k.name, k.limit).For("k", 1)
 		want := k.want
-		want.Rule, want.Key = k.name, "k"
+		want.Rule, want.Key, want.LimitReset = k.name, "k", want.ResetAfter
 		if got, err := m.Peek(t.Context(), q); err != nil || got != want {
 			t.Errorf("%s: got %+v and error %v, want %+v", k.limit, got, err, want)
 		}

@@ -300,7 +300,7 @@ func TestBookingsKeepTheirInstantsAcrossAChange(t *testing.T) {
 				mustBook(1, time.Minute)
 				limit = weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 100}
 				// At the booked instant 2 units are used, of a tenth of a second from now on.
-				want := weir.Decision{Cause: weir.ByCount, Limit: 100, RetryAfter: time.Minute, ResetAfter: time.Minute + 200*time.Millisecond}
+				want := weir.Decision{Cause: weir.ByCount, Limit: 100, RetryAfter: time.Minute, ResetAfter: time.Minute + 200*time.Millisecond, LimitReset: time.Minute + 200*time.Millisecond}
 				if d, err := peek(); err != nil || d != want {
 					t.Errorf("ahead of the booking: %+v, error %v, want %+v", d, err, want)
 				}

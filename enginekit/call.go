@@ -142,8 +142,8 @@ func (c *Call) change(verb func([]algorithm.Part) algorithm.Answer) weir.Decisio
 	d := decision(&answer)
 	binding := &c.Parts[answer.Binding].Request
 	d.Rule, d.Key = binding.Rule.Name(), binding.Key
-	if !d.Allowed {
-		d.RefusedBy = uint8(c.Parts[answer.Binding].Limit)
+	if d.LimitIndex = uint8(c.Parts[answer.Binding].Limit); !d.Allowed {
+		d.RefusedBy = d.LimitIndex
 	}
 	return d
 }
@@ -187,6 +187,7 @@ func decision(a *algorithm.Answer) weir.Decision {
 		Remaining:  a.Remaining,
 		RetryAfter: time.Duration(a.RetryAfter),
 		ResetAfter: time.Duration(a.ResetAfter),
+		LimitReset: time.Duration(a.LimitReset),
 		Delay:      time.Duration(a.Delay),
 	}
 }

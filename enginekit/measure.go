@@ -59,7 +59,7 @@ func duration(ticks int64, tick time.Duration) time.Duration {
 }
 
 // Compose returns the answer to a call from measurements of its parts. The same verbs decide as in every other
-// engine. binding is the index of the part for Decision.Rule, Decision.Key and, after a refusal, Decision.RefusedBy.
+// engine. binding is the index of the part for Decision.Rule, Decision.Key, Decision.LimitIndex and, after a refusal, Decision.RefusedBy.
 func Compose(op weir.Op, measures []*Measure) (d weir.Decision, binding int) {
 	if len(measures) == 1 && op == weir.OpTake && measures[0].plain() {
 		return measures[0].taken(), 0
@@ -76,12 +76,12 @@ func (m *Measure) plain() bool {
 // taken returns the answer to a plain Take.
 func (m *Measure) taken() weir.Decision {
 	d := weir.Decision{Allowed: m.Before == 0, Limit: m.Capacity, Remaining: m.Remaining, RetryAfter: m.Before, ResetAfter: max(m.ResetAfter, 0)}
-	switch {
-	case d.Allowed:
+	if !d.Allowed && m.Cost == m.Capacity {
+		d.ResetAfter = m.Before
+	}
+	if d.LimitReset = d.ResetAfter; d.Allowed {
 		d.Delay = m.Delay
 		return d
-	case m.Cost == m.Capacity:
-		d.ResetAfter = m.Before
 	}
 	d.Cause = cause(false, m.GapLeft >= m.Before)
 	return d

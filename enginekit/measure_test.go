@@ -59,8 +59,8 @@ func (e *measuring) decide(_ context.Context, call *enginekit.Call) (weir.Decisi
 	d, binding := enginekit.Compose(call.Op, measures)
 	q := &call.Parts[binding].Request
 	d.Rule, d.Key = q.Rule.Name(), q.Key
-	if !d.Allowed {
-		d.RefusedBy = uint8(call.Parts[binding].Limit)
+	if d.LimitIndex = uint8(call.Parts[binding].Limit); !d.Allowed {
+		d.RefusedBy = d.LimitIndex
 	}
 	return d, nil
 }

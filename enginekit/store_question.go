@@ -100,12 +100,12 @@ func (a *question) recalls(now int64) bool {
 	if a.identity == "" {
 		return false
 	}
-	s := a.rows[0].state(a.identity)
-	if s == nil || s.ends <= now || len(s.numbers) != answerNumbers+len(a.call.Parts) {
+	s, parts := a.rows[0].state(a.identity), len(a.call.Parts)
+	if s == nil || s.ends <= now || len(s.numbers) != answerNumbers+parts && len(s.numbers) != answerNumbers+parts+limitNumbers {
 		return false
 	}
 	n := s.numbers
-	binding := &a.call.Parts[min(max(n[10], 0), int64(len(a.call.Parts)-1))].Request
+	binding := &a.call.Parts[min(max(n[10], 0), int64(parts-1))].Request
 	a.call.Times = n[9]
 	for i := range a.call.Parts {
 		a.call.Parts[i].Taken = n[answerNumbers+i]
@@ -114,10 +114,18 @@ func (a *question) recalls(now int64) bool {
 		Allowed: n[0] == 1, Unrecorded: n[1] == 1, RefusedBy: uint8(n[2]), Cause: weir.Cause(n[3]), Limit: n[4], Remaining: n[5],
 		RetryAfter: time.Duration(n[6]), ResetAfter: time.Duration(n[7]), Delay: time.Duration(n[8]), Rule: binding.Rule.Name(), Key: binding.Key,
 	}
+	a.answer.LimitReset = a.answer.ResetAfter
+	if of := n[answerNumbers+parts:]; len(of) > 0 { // an older version did not write them
+		a.answer.LimitIndex, a.answer.LimitReset = uint8(of[0]), time.Duration(of[1])
+	}
 	return true
 }
 
-const answerNumbers = 11 // and when each part was taken
+// The numbers of an answer: these, when each part was taken, and then those of the binding limit.
+const (
+	answerNumbers = 11
+	limitNumbers  = 2
+)
 
 // numbers returns the answer as recalls reads it.
 func (a *question) numbers() []int64 {
@@ -128,7 +136,7 @@ func (a *question) numbers() []int64 {
 	for i := range a.call.Parts {
 		numbers = append(numbers, a.call.Parts[i].Taken)
 	}
-	return numbers
+	return append(numbers, int64(d.LimitIndex), int64(d.LimitReset))
 }
 
 func one(b bool) int64 {

@@ -144,7 +144,7 @@ func (p *policy) until(d *weir.Decision) int64 {
 	case !d.Allowed:
 		return seconds(d.RetryAfter)
 	}
-	t := seconds(p.resetAfter(d))
+	t := seconds(d.LimitReset)
 	if t > math.MaxInt32 {
 		return -1
 	}

@@ -24,8 +24,6 @@ type policy struct {
 	quoted   string // the name as a string of a structured field
 	capacity int64
 	window   time.Duration // the longest time in which the capacity comes back; 0 if there is none
-	reset    time.Duration // the longest time until nothing is used
-	rate     weir.Rate     // at which units come back one by one, or zero
 	held     bool          // units are held, not spent
 }
 
@@ -54,21 +52,14 @@ func policiesOf(s *front.Set) *policies { return s.Note.(*policies) }
 // binding returns the policy that refuses or, of an admission, the one with the least remaining; nil if there is none.
 func binding(a *ask) *policy {
 	s, d := policiesOf(a.Sets[a.Binding()]), &a.Decision
-	for i := range s.each {
-		p := &s.each[i]
-		if p.name != "" && (d.Allowed && p.capacity == d.Limit || !d.Allowed && i == int(d.RefusedBy)) {
-			return p
-		}
+	if i := int(d.LimitIndex); i < len(s.each) && s.each[i].name != "" && (!d.Allowed || s.each[i].capacity == d.Limit) {
+		return &s.each[i]
 	}
 	return nil
 }
 
 func newPolicy(limit weir.Limit, d *weir.Description) policy {
-	p := policy{limit: limit, capacity: d.Capacity, window: d.Window, reset: d.Reset, held: d.Held}
-	if d.Refill == weir.RefillRate {
-		p.rate = d.Rate
-	}
-	return p
+	return policy{limit: limit, capacity: d.Capacity, window: d.Window, held: d.Held}
 }
 
 // list adds the items of a policy to the header fields.
@@ -112,15 +103,6 @@ func quoted(name string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
-}
-
-// resetAfter returns the time until nothing of the policy is used.
-func (p *policy) resetAfter(d *weir.Decision) time.Duration {
-	reset := d.ResetAfter
-	if p.rate.Count > 0 {
-		return min(reset, p.rate.Of(max(0, p.capacity-d.Remaining)))
-	}
-	return min(reset, p.reset)
 }
 
 // seconds returns t in whole seconds, rounded up.

@@ -209,10 +209,17 @@ func (d *denial) left(cost int64, now time.Duration) weir.Decision {
 	if left.RetryAfter != weir.Never {
 		left.RetryAfter -= passed
 	}
-	if left.ResetAfter != weir.Never {
-		left.ResetAfter = max(left.ResetAfter-passed, 0)
-	}
+	age(&left, passed)
 	return left
+}
+
+// age has time pass since a decision until its key is like a new one.
+func age(d *weir.Decision, passed time.Duration) {
+	for _, reset := range []*time.Duration{&d.ResetAfter, &d.LimitReset} {
+		if *reset != weir.Never {
+			*reset = max(*reset-passed, 0)
+		}
+	}
 }
 
 // forget forgets what was refused to keys whose units came back. Answers that are on their way are not remembered.

@@ -283,9 +283,7 @@ func (s *stock) answer(now time.Duration) weir.Decision {
 	d := s.decision
 	d.Allowed, d.RetryAfter, d.Remaining = true, 0, d.Remaining+s.left
 	d.RefusedBy, d.Cause = 0, 0
-	if d.ResetAfter != weir.Never {
-		d.ResetAfter = max(d.ResetAfter-(now-s.at), 0)
-	}
+	age(&d, now-s.at)
 	return d
 }
 

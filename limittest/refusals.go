@@ -55,10 +55,29 @@ func (f *fixture) upTo(q weir.Request) weir.Decision {
 	return a.Decision
 }
 
+// wantBindingLimit fails the test unless the decision names the limit that refuses, or that has the least remaining, and says
+// when that limit alone is fresh again. The state must be that after the decision.
+func (f *fixture) wantBindingLimit(d weir.Decision, q weir.Request) {
+	f.Helper()
+	want, least, reset := d.RefusedBy, int64(math.MaxInt64), time.Duration(0)
+	for i, l := range q.Rule.Limits() {
+		alone := f.peek(f.rule(q.Rule.Name(), l).For(q.Key, 0))
+		if d.Allowed && alone.Remaining < least {
+			want, least, reset = uint8(i), alone.Remaining, alone.ResetAfter
+		} else if !d.Allowed && i == int(want) {
+			reset = alone.ResetAfter
+		}
+	}
+	if d.LimitIndex != want || d.LimitReset != reset || d.LimitReset > d.ResetAfter {
+		f.Errorf("%s cost %d: got limit %d with a reset after %v, want limit %d and %v (%+v)", q.Rule, q.Cost, d.LimitIndex, d.LimitReset, want, reset, d)
+	}
+}
+
 // wantRefusal fails the test unless the decision names the limit with the longest wait, and what of it refuses. The
 // state must be that after the decision.
 func (f *fixture) wantRefusal(d weir.Decision, q weir.Request) {
 	f.Helper()
+	f.wantBindingLimit(d, q)
 	var limit uint8
 	var cause weir.Cause
 	if !d.Allowed {

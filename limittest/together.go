@@ -70,16 +70,16 @@ func bindingNamed(f *fixture) {
 	requests := []weir.Request{slow.For("s", 2), fast.For("f", 2)}
 
 	d := f.take(requests...)
-	f.wantBinding("allowed: the tightest", d, weir.Decision{Allowed: true, Rule: "fast", Key: "f", Limit: 3, Remaining: 1, ResetAfter: 2 * time.Minute})
+	f.wantBinding("allowed: the tightest", d, weir.Decision{Allowed: true, Rule: "fast", Key: "f", Limit: 3, Remaining: 1, ResetAfter: 2 * time.Minute, LimitReset: 2 * time.Second})
 	d = f.take(requests...)
-	f.wantBinding("refused by fast alone", d, weir.Decision{Cause: weir.ByCount, Rule: "fast", Key: "f", Limit: 3, Remaining: 1, RetryAfter: time.Second, ResetAfter: 2 * time.Minute})
+	f.wantBinding("refused by fast alone", d, weir.Decision{Cause: weir.ByCount, Rule: "fast", Key: "f", Limit: 3, Remaining: 1, RetryAfter: time.Second, ResetAfter: 2 * time.Minute, LimitReset: 2 * time.Second})
 
 	f.take(slow.For("s", 8))
 	d = f.take(requests...)
-	f.wantBinding("refused by both: slow frees last", d, weir.Decision{Cause: weir.ByCount, Rule: "slow", Key: "s", Limit: 10, Remaining: 0, RetryAfter: 2 * time.Minute, ResetAfter: 10 * time.Minute})
+	f.wantBinding("refused by both: slow frees last", d, weir.Decision{Cause: weir.ByCount, Rule: "slow", Key: "s", Limit: 10, Remaining: 0, RetryAfter: 2 * time.Minute, ResetAfter: 10 * time.Minute, LimitReset: 10 * time.Minute})
 	f.take(fast.For("f", 1))
 	d = f.peek(fast.For("f", 1), slow.For("s", 1))
-	f.wantBinding("limit of the first of the tightest", d, weir.Decision{Cause: weir.ByCount, Rule: "slow", Key: "s", Limit: 3, Remaining: 0, RetryAfter: time.Minute, ResetAfter: 10 * time.Minute})
+	f.wantBinding("limit of the first of the tightest", d, weir.Decision{Cause: weir.ByCount, Rule: "slow", Key: "s", Limit: 3, Remaining: 0, RetryAfter: time.Minute, ResetAfter: 10 * time.Minute, LimitReset: 10 * time.Minute})
 }
 
 func (f *fixture) wantBinding(what string, got, want weir.Decision) {

@@ -64,6 +64,7 @@ func (e *Engine) booked(q wire.Decision, requests []weir.Request, c *weir.Call) 
 	for i := range q.Parts {
 		d.ResetAfter = max(d.ResetAfter, q.Parts[i].Measure.ResetAfter)
 	}
+	d.LimitReset = allParts(q.Parts, requests)[d.LimitIndex].Measure.ResetAfter
 	if !d.Allowed {
 		return d, weir.Kit.Granted(e, time.Time{}, d, nothing, *c)
 	}

@@ -148,7 +148,7 @@ func (d *duel) step() {
 	wanted, wantErr := d.memory.Do(context.Background(), c)
 	answered, gotErr := d.redis.Do(context.Background(), c)
 	want, got := wanted.Decision, answered.Decision
-	want.RetryAfter, want.ResetAfter, want.Delay = ticks(want.RetryAfter), ticks(want.ResetAfter), ticks(want.Delay)
+	want.RetryAfter, want.ResetAfter, want.LimitReset, want.Delay = ticks(want.RetryAfter), ticks(want.ResetAfter), ticks(want.LimitReset), ticks(want.Delay)
 	d.history += fmt.Sprintf("%d %s lease %d", d.now, c.Op, c.Lease)
 	for _, q := range requests {
 		d.history += fmt.Sprintf(" %s/%s %d,", q.Rule.Name(), q.Key, q.Cost)

@@ -275,7 +275,7 @@ func TestTheLargestLimitsAreExact(t *testing.T) {
 					t.Fatalf("%s: memory: %v", rule, err)
 				}
 				got, err := redis.Take(t.Context(), rule.For("k", cost))
-				want.RetryAfter, want.ResetAfter, want.Delay = ticks(want.RetryAfter), ticks(want.ResetAfter), ticks(want.Delay)
+				want.RetryAfter, want.ResetAfter, want.LimitReset, want.Delay = ticks(want.RetryAfter), ticks(want.ResetAfter), ticks(want.LimitReset), ticks(want.Delay)
 				if err != nil || got != want {
 					t.Errorf("%s: step %d, Take(%d):\ngot  %+v (%v)\nwant %+v", rule, i, cost, got, err, want)
 				}

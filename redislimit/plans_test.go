@@ -115,7 +115,7 @@ func playVersions(t *testing.T, client rueidis.Client, name string, pool []func(
 		wantTimes, want, wantErr := ask(memory, p.memory)
 		gotTimes, got, err := ask(redis, p.redis)
 		fmt.Fprintf(&history, "%d %s %d of %v:\n\t%d %+v\n", now, verb, cost, p.memory, wantTimes, want)
-		for _, d := range []*time.Duration{&got.RetryAfter, &got.ResetAfter, &got.Delay} {
+		for _, d := range []*time.Duration{&got.RetryAfter, &got.ResetAfter, &got.LimitReset, &got.Delay} {
 			if *d != weir.Never {
 				*d /= 1000
 			}
@@ -312,7 +312,7 @@ func TestBookingsKeepTheirInstantsAcrossAChange(t *testing.T) {
 	book(slow, 2, 0)
 	book(slow, 1, time.Minute)
 	// At the booked instant 2 units are used, of a tenth of a second from now on.
-	want := weir.Decision{Cause: weir.ByCount, Limit: 100, RetryAfter: time.Minute, ResetAfter: time.Minute + 200*time.Millisecond, Rule: "plan", Key: "k"}
+	want := weir.Decision{Cause: weir.ByCount, Limit: 100, RetryAfter: time.Minute, ResetAfter: time.Minute + 200*time.Millisecond, LimitReset: time.Minute + 200*time.Millisecond, Rule: "plan", Key: "k"}
 	if d, err := engine.Peek(t.Context(), fast.For("k", 1)); err != nil || d != want {
 		t.Errorf("ahead of the booking: %+v, error %v, want %+v", d, err, want)
 	}

@@ -88,6 +88,7 @@ func decidedByParts(limit Algorithm, s State, now, n int64, identity uint64) (St
 	}
 	a.ByGap = !a.Allowed && a.RetryAfter < Never && a.RetryAfter <= limit.GapLeft(s, now)
 	a.Remaining, a.ResetAfter = limit.Room(s, now), limit.Wait(s, now, limit.Capacity())
+	a.LimitReset = a.ResetAfter
 	return s, a
 }
 

@@ -22,7 +22,7 @@ type Answer struct {
 	Changed bool
 	// ByGap is true if the binding part refuses because of its gap: its wait is the rest of it.
 	ByGap bool
-	// Ordinal is that of the refusing limit in its rule; the engine that lays out the parts sets it.
+	// Ordinal is that of the binding limit in its rule; the engine that lays out the parts sets it.
 	Ordinal uint8
 	// Binding is the index of the part that a refusal names: the refusing part with the longest wait. If allowed, it
 	// is the tightest part.
@@ -31,6 +31,7 @@ type Answer struct {
 	Remaining  int64 // room of the tightest part
 	RetryAfter int64 // the largest wait of the parts; 0 if allowed
 	ResetAfter int64 // until all parts are fresh again
+	LimitReset int64 // until the binding part is
 	Delay      int64 // before the caller may go ahead
 }
 
@@ -84,6 +85,7 @@ func describeOne(a Algorithm, s *State, now, wait int64, answer *Answer) {
 	answer.Allowed, answer.RetryAfter = wait == 0, wait
 	answer.Limit, answer.Remaining = capacity, a.Room(*s, now)
 	answer.ResetAfter = max(a.Wait(*s, now, capacity), 0)
+	answer.LimitReset = answer.ResetAfter
 	answer.ByGap = ByGap(a, s, now, wait)
 }
 
@@ -254,13 +256,19 @@ func (p *Part) give(now, n int64) State {
 // describe returns the answer of a decision with the given wait. binding is the refusing part, or -1.
 func describe(parts []Part, now, wait int64, binding int) Answer {
 	tightest, room := 0, int64(Never)
-	var reset int64
+	var reset, limitReset int64
 	for i := range parts {
 		p := &parts[i]
+		own := p.Algorithm.Wait(p.State, now, p.Algorithm.Capacity())
 		if r := p.Algorithm.Room(p.State, now); r < room {
-			tightest, room = i, r
+			if tightest, room = i, r; binding < 0 {
+				limitReset = max(own, 0)
+			}
 		}
-		reset = max(reset, p.Algorithm.Wait(p.State, now, p.Algorithm.Capacity()))
+		if i == binding {
+			limitReset = max(own, 0)
+		}
+		reset = max(reset, own)
 	}
 	byGap := false
 	if binding < 0 {
@@ -277,5 +285,6 @@ func describe(parts []Part, now, wait int64, binding int) Answer {
 		Remaining:  room,
 		RetryAfter: wait,
 		ResetAfter: reset,
+		LimitReset: limitReset,
 	}
 }

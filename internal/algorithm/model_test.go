@@ -125,6 +125,7 @@ func (m *model) describe(t, n *big.Int, admitted bool) algorithm.Answer {
 		Limit:      m.limit.Int64(),
 		Remaining:  m.remaining(t),
 		ResetAfter: m.wait(t, m.limit),
+		LimitReset: m.wait(t, m.limit),
 	}
 	if !admitted {
 		a.RetryAfter = max(m.wait(t, n), 1)

@@ -56,7 +56,7 @@ func (m *quotaModel) answer(q *Quota, t, n int64) Answer {
 	_, _, end, count := m.at(q, t)
 	a := Answer{Limit: q.limit, Remaining: max(q.limit-count, 0), Allowed: n == 0 || count+n <= q.limit}
 	if count > 0 {
-		a.ResetAfter = end - t
+		a.ResetAfter, a.LimitReset = end-t, end-t
 	}
 	switch {
 	case n > q.limit:
@@ -130,7 +130,7 @@ func TestQuotasOfManyZonesOnOneStateAnswerAsDefined(t *testing.T) {
 					if at := TakenAt(q, parts[0].State, now); at != taken {
 						t.Fatalf("%s: taken at %d, want %d", what, at, taken)
 					}
-					want = Answer{Allowed: true, Changed: true, Limit: q.limit, Remaining: m.answer(q, now, 0).Remaining, ResetAfter: m.answer(q, now, 0).ResetAfter}
+					want = Answer{Allowed: true, Changed: true, Limit: q.limit, Remaining: m.answer(q, now, 0).Remaining, ResetAfter: m.answer(q, now, 0).ResetAfter, LimitReset: m.answer(q, now, 0).ResetAfter}
 				}
 				if got != want {
 					t.Fatalf("%s: %+v, want %+v", what, got, want)

@@ -63,6 +63,7 @@ func (q *Quota) decideWord(word uint64, base, now, n int64, a *Answer) (next uin
 	}
 	if count > 0 {
 		a.ResetAfter = w.left(now)
+		a.LimitReset = a.ResetAfter
 	}
 	return next, allowed, ok
 }

@@ -89,7 +89,7 @@ func (b *TokenBucket) DecideWord(word uint64, base, now, n int64, a *Answer) (ne
 	}
 	if a != nil {
 		a.Limit, a.Allowed, a.Changed, a.RetryAfter = b.burst, allowed, allowed, max(over, 0)
-		a.ResetAfter = tat - at
+		a.ResetAfter, a.LimitReset = tat-at, tat-at
 		a.Remaining = (b.whole - a.ResetAfter) / b.unit
 	}
 	if !allowed {
@@ -145,6 +145,7 @@ func (b *TokenBucket) admit(ahead mixed, n int64, a *Answer) (_ mixed, allowed, 
 		a.Delay = ahead.sub(b.free, b.den).ceil()
 	}
 	a.ResetAfter = ahead.ceil()
+	a.LimitReset = a.ResetAfter
 	a.Remaining = b.burst - ahead.units(b.den, b.unit)
 	return ahead, allowed, true
 }

@@ -85,7 +85,7 @@ func (f *FixedWindow) decideWord(word uint64, base, now, n int64, a *Answer) (ne
 		a.RetryAfter = left
 	}
 	if count > 0 {
-		a.ResetAfter = left
+		a.ResetAfter, a.LimitReset = left, left
 	}
 	return next, allowed, ok
 }
@@ -168,6 +168,7 @@ func (l *SlidingWindow) describe(w *windowCounts, n int64, allowed bool, a *Answ
 		a.Remaining = l.room(w)
 	}
 	a.ResetAfter = l.reset(w)
+	a.LimitReset = a.ResetAfter
 }
 
 // reset returns the time until no count matters.

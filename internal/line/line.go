@@ -273,6 +273,7 @@ func (l *line) refusal(now, n int64) algorithm.Answer {
 		Limit:      a.Capacity(),
 		ResetAfter: algorithm.AddSaturating(ahead, a.Wait(state, from, a.Capacity())),
 	}
+	answer.LimitReset = answer.ResetAfter
 	switch {
 	case n == 0:
 		answer.Allowed = true

@@ -197,7 +197,7 @@ func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
 					n := 1 + r.Int64N(3)
 					got, want := l.refusal(c.now, n), c.fresh(n)
 					if l.plan != nil && l.plan.late > 0 && got.RetryAfter <= want.RetryAfter && got.ResetAfter <= want.ResetAfter {
-						got.RetryAfter, got.ResetAfter, got.ByGap = want.RetryAfter, want.ResetAfter, want.ByGap
+						got.RetryAfter, got.ResetAfter, got.LimitReset, got.ByGap = want.RetryAfter, want.ResetAfter, want.LimitReset, want.ByGap
 						shorter++
 					}
 					if got != want {

@@ -317,12 +317,11 @@ func (c *call) noteTaken(now int64) {
 	}
 }
 
-// nameBinding replaces the binding part of an answer by the index of its request and, after a refusal, the ordinal of
-// its limit.
+// nameBinding replaces the binding part of an answer by the index of its request and the ordinal of its limit.
 func (c *call) nameBinding(a *algorithm.Answer) {
 	part := a.Binding
 	a.Binding = c.accesses[part].request
-	for ; !a.Allowed && part > 0 && c.accesses[part-1].request == a.Binding; part-- {
+	for ; part > 0 && c.accesses[part-1].request == a.Binding; part-- {
 		a.Ordinal++
 	}
 }

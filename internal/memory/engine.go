@@ -124,9 +124,7 @@ func (h *home) take(key table.Hash, now, cost int64, a *algorithm.Answer) (done 
 		return h.parts[0].limit.Take(key, now, cost, a)
 	}
 	done = word.Decide([]word.Ask{{Row: h.row, Key: key, Cost: cost}}, now, false, a)
-	if !a.Allowed {
-		a.Ordinal = uint8(a.Binding)
-	}
+	a.Ordinal = uint8(a.Binding)
 	return done
 }
 
@@ -197,9 +195,7 @@ func (e *Engine) DecideOnWords(verb Verb, asks []word.Ask, now int64, a *algorit
 	for ; part >= len(homeOf(&asks[binding]).parts); binding++ {
 		part -= len(homeOf(&asks[binding]).parts)
 	}
-	if a.Binding = binding; !a.Allowed {
-		a.Ordinal = uint8(part)
-	}
+	a.Binding, a.Ordinal = binding, uint8(part)
 	if verb == Take {
 		for i := range asks {
 			homeOf(&asks[i]).counts.count(a.Allowed || i != binding)

@@ -105,9 +105,7 @@ func (m statesModel) ask(t *testing.T, e *Engine, random *rand.Rand, r *rule.Com
 		t.Fatal(err)
 	}
 	m.keep(r, key, parts)
-	if !want.Allowed {
-		want.Ordinal = uint8(want.Binding)
-	}
+	want.Ordinal = uint8(want.Binding)
 	got.Binding, want.Binding = 0, 0
 	return got, want
 }
@@ -156,9 +154,7 @@ func (m statesModel) askAll(t *testing.T, e *Engine, verb Verb, requests []rule.
 			want.Binding = i
 		}
 	}
-	if !want.Allowed {
-		want.Ordinal = uint8(ordinal - from[want.Binding])
-	}
+	want.Ordinal = uint8(ordinal - from[want.Binding])
 	return got, want
 }
 

@@ -104,6 +104,7 @@ func (d *decision) compose(now int64, a *algorithm.Answer) (ok bool) {
 	if a.Binding = binding; wait == 0 {
 		a.Binding = tightest
 	}
+	a.LimitReset = d.parts[a.Binding].answer.ResetAfter
 	return true
 }
 

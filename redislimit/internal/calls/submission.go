@@ -107,8 +107,11 @@ func Compose(o wire.Op, parts []wire.Part) (d weir.Decision, request int) {
 	}
 	d, binding := enginekit.Compose(o.Verb(), measures)
 	request = parts[binding].Request
-	for ; !d.Allowed && binding > 0 && parts[binding-1].Request == request; binding-- {
-		d.RefusedBy++
+	for ; binding > 0 && parts[binding-1].Request == request; binding-- {
+		d.LimitIndex++
+	}
+	if !d.Allowed {
+		d.RefusedBy = d.LimitIndex
 	}
 	return d, request
 }

@@ -82,7 +82,7 @@ func (t *Table) date(d *weir.Decision, x *index, asked, decided []weir.Request, 
 		return
 	}
 	d.RetryAfter = max(1, time.Duration(until-time.Now().UnixNano())) // 1 if the block has just ended
-	d.ResetAfter = d.RetryAfter
+	d.ResetAfter, d.LimitReset = d.RetryAfter, d.RetryAfter
 }
 
 // fit reports whether requests are admitted if none of their keys has been used.

@@ -58,14 +58,9 @@ func newShown(r *weir.Rule) *shown {
 	return s
 }
 
-// of returns the message of the limit that refuses, or else of the one with the capacity of the decision. A capacity that is of
-// the rule of another request has none.
+// of returns the message of the binding limit. A policy that admits in place of the engine has none.
 func (s *shown) of(d *weir.Decision) *service.RateLimitResponse_RateLimit {
-	at := slices.Index(s.capacities, d.Limit)
-	if refusing := int(d.RefusedBy); at >= 0 && !d.Allowed && refusing < len(s.limits) {
-		at = refusing
-	}
-	if at >= 0 {
+	if at := int(d.LimitIndex); at < len(s.limits) && (!d.Allowed || s.capacities[at] == d.Limit) {
 		return s.limits[at]
 	}
 	return nil
@@ -116,7 +111,7 @@ func (c *call) status(p *part, s *service.RateLimitResponse_DescriptorStatus, re
 	}
 	s.CurrentLimit = c.shownOf(p, binding(p.requests, d).Rule).of(d)
 	s.LimitRemaining = clamped(d.Remaining)
-	after := d.ResetAfter
+	after := d.LimitReset
 	if p.refused {
 		after = d.RetryAfter
 	}

@@ -102,7 +102,7 @@ func TestADescriptorIsDecidedByTheRulesThatItMatches(t *testing.T) {
 		{"one limit", callOf(entries("remote_address=192.0.2.1")),
 			`{"overallCode":"OK","statuses":[{"code":"OK","currentLimit":{"requestsPerUnit":5,"unit":"MINUTE","name":"address"},"limitRemaining":4,"durationUntilReset":"12s"}]}`},
 		{"two limits, the one with less left", callOf(entries("path=/api/heavy")),
-			`{"overallCode":"OK","statuses":[{"code":"OK","currentLimit":{"requestsPerUnit":20,"name":"heavy"},"limitRemaining":10,"durationUntilReset":"86400s"}]}`},
+			`{"overallCode":"OK","statuses":[{"code":"OK","currentLimit":{"requestsPerUnit":20,"name":"heavy"},"limitRemaining":10,"durationUntilReset":"1s"}]}`},
 		{"no rule", callOf(entries("color=red")), `{"overallCode":"OK","statuses":[{"code":"OK"}]}`},
 		{"another domain", `{"domain":"other","descriptors":[` + entries("remote_address=192.0.2.1") + `]}`, `{"overallCode":"OK","statuses":[{"code":"OK"}]}`},
 		{"exempt", callOf(entries("user=boss,remote_address=192.0.2.1")), `{"overallCode":"OK","statuses":[{"code":"OK","limitRemaining":4294967295}]}`},
