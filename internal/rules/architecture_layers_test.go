@@ -37,7 +37,7 @@ var layers = []layer{
 	},
 	{
 		name:     "engines",
-		packages: []string{"redislimit", "redislimit/recipes", "sqllimit"},
+		packages: []string{"redislimit", "sqllimit"},
 		mayUse:   []string{"rooms of adapters", "engine kit", "root"},
 		standard: []string{"log/slog", "math/rand/v2", "net", "net/"},
 	},

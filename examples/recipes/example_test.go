@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirflow/weir/examples/recipes"
 	"github.com/weirflow/weir/internal/redistest"
-	"github.com/weirflow/weir/redislimit/recipes"
 )
 
 // Each user has at most three logins a minute. Refused logins count, too.
