@@ -76,6 +76,9 @@ func run(args []string, plot *cli.Plot, out io.Writer) error {
 	if err := cli.RequireOutput("check", out); err != nil {
 		return err
 	}
+	if err := plot.Apart(out); err != nil {
+		return err
+	}
 	text := explain(candidate, cli.ScreenOf(out))
 	if plot.Where != cli.PlotNone {
 		drawn, err := limitPicture(candidate)

@@ -51,6 +51,18 @@ func (p *Plot) Check() error {
 	return nil
 }
 
+// uses are the file of the flag, and the output.
+func (p *Plot) uses(out any) []FileUse {
+	uses := []FileUse{StreamUse("standard output", out, true)}
+	if picture.IsFile(p.Where) {
+		uses = append(uses, FileUse{Purpose: "--plot", Path: p.Where, Writes: true})
+	}
+	return uses
+}
+
+// Apart refuses to draw into the file that standard output is.
+func (p *Plot) Apart(out io.Writer) error { return Apart(p.command, p.uses(out)...) }
+
 // Text returns the picture with characters, or nothing if it does not belong on out.
 func (p *Plot) Text(out io.Writer, drawn picture.Picture) string {
 	if p.Where != plotTerminal && (p.Where != plotAuto || ScreenOf(out).Columns == 0) {

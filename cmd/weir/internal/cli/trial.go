@@ -60,6 +60,22 @@ func (t *Trial) Check(out io.Writer) error {
 	return RequireOutput(t.command, out)
 }
 
+// Apart refuses one file for two purposes: the logs and those of --config are read, and those of --report and --plot written.
+func (t *Trial) Apart(logs []string, in io.Reader, out io.Writer) error {
+	uses := t.plot.uses(out)
+	for _, path := range t.Config {
+		uses = append(uses, FileUse{Purpose: "--config", Path: path})
+	}
+	for _, name := range logs {
+		use := FileUse{Purpose: "the log", Path: name}
+		if name == "-" {
+			use = StreamUse("standard input", in, false)
+		}
+		uses = append(uses, use)
+	}
+	return Apart(t.command, append(uses, FileUse{Purpose: "--report", Path: t.Report, Writes: true})...)
+}
+
 // Candidates parses limits.
 func Candidates(limits []string) ([]simulate.Candidate, error) {
 	candidates := make([]simulate.Candidate, len(limits))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/collect"
 	"github.com/weirflow/weir/cmd/weir/internal/shared"
 	"github.com/weirflow/weir/fetch"
 )
@@ -93,6 +95,9 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if err := cli.RequireOutput("fetch", cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if err := o.apart(args, cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
 		return err
 	}
 	list, err := openList(args, cmd.InOrStdin())
@@ -196,6 +201,15 @@ func parseRequestRate(flag, text string) (weir.Rate, error) {
 		return rate, cli.LimitError(flag, err, []string{form})
 	}
 	return rate, nil
+}
+
+// apart refuses a list of URLs that is the journal of the crawl, or the output.
+func (o *options) apart(args []string, in io.Reader, out io.Writer) error {
+	list := cli.StreamUse("standard input", in, false)
+	if len(args) > 0 && args[0] != "-" {
+		list = cli.FileUse{Purpose: "the list", Path: args[0]}
+	}
+	return cli.Apart("fetch", list, cli.FileUse{Purpose: "the journal", Path: filepath.Join(o.output, collect.JournalName), Writes: true}, cli.StreamUse("standard output", out, true))
 }
 
 // openList opens the file of URLs, or standard input.

@@ -97,6 +97,9 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err := cli.RequireOutput("pace", cmd.OutOrStdout()); err != nil {
 		return err
 	}
+	if err := cli.Apart("pace", cli.StreamUse("standard input", cmd.InOrStdin(), false), cli.StreamUse("standard output", cmd.OutOrStdout(), true)); err != nil {
+		return err
+	}
 	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	return f.run(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())

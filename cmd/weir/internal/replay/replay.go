@@ -102,11 +102,17 @@ func (o *options) run(ctx context.Context, files []string, in io.Reader, out, er
 	if err := o.Check(out); err != nil {
 		return err
 	}
-	if len(o.Config) > 0 {
-		return o.runRules(ctx, files, in, out, errs)
-	}
 	if len(files) == 0 {
 		files = []string{"-"}
+	}
+	if files, err = logsOf(files); err != nil {
+		return err
+	}
+	if err := o.Apart(files, in, out); err != nil {
+		return err
+	}
+	if len(o.Config) > 0 {
+		return o.runRules(ctx, files, in, out, errs)
 	}
 	progress := cli.NewProgress(errs, cli.ProgressDelay)
 	defer progress.Stop()
@@ -142,9 +148,6 @@ func (o *options) read(ctx context.Context, key simulate.Key, files []string, in
 	defer stop()
 	reader, err := o.reading.reader(ctx.Done())
 	if err != nil {
-		return nil, err
-	}
-	if files, err = logsOf(files); err != nil {
 		return nil, err
 	}
 	traffic := simulate.NewTrafficOf(reader, key)

@@ -40,9 +40,6 @@ func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out
 	if err != nil {
 		return err
 	}
-	if logs, err = logsOf(logs); err != nil {
-		return err
-	}
 	run := hindsight.Run{Command: "replay", Files: files, Logs: logs, In: in, Reader: reader, Longest: o.longest,
 		Options: o.hindsightOptions(), Progress: cli.NewProgress(errs, cli.ProgressDelay)}
 	defer run.Progress.Stop()

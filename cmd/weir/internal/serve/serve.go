@@ -179,6 +179,9 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := o.apart(out, errs); err != nil {
+		return err
+	}
 	if err := o.state.claim(ctx); err != nil {
 		return err
 	}

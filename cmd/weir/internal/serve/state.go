@@ -211,6 +211,9 @@ const (
 	claimEvery    = 20 * time.Millisecond
 )
 
+// lockEnd is the end of the name of the file that a daemon locks.
+const lockEnd = ".lock"
+
 // maxLinks bounds the links that lead to a state file.
 const maxLinks = 32
 
@@ -225,7 +228,7 @@ func (f *stateFile) claim(ctx context.Context) error {
 		return f.cannot("follow", err)
 	}
 	f.path = path
-	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := os.OpenFile(path+lockEnd, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return f.cannot("lock", err)
 	}

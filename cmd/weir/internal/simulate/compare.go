@@ -32,6 +32,9 @@ func (o *options) compare(in io.Reader, out, errs io.Writer) error {
 	if err := o.checkScenario(); err != nil {
 		return err
 	}
+	if err := o.Apart(pattern.Logs(), in, out); err != nil {
+		return err
+	}
 	candidates, err := o.candidates()
 	if err != nil {
 		return err

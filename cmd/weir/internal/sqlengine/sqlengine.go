@@ -156,6 +156,22 @@ func sqlite(s *source, u *url.URL) error {
 	return nil
 }
 
+// File returns the path of the file that a URL of SQLite names, or "" of any other engine.
+func File(where string) string {
+	if !Names(where) {
+		return ""
+	}
+	s, err := parse(where)
+	if err != nil || s.driver != "sqlite" {
+		return ""
+	}
+	path, _, _ := strings.Cut(strings.TrimPrefix(s.name, "file:"), "?")
+	if plain, err := url.PathUnescape(path); err == nil {
+		path = plain
+	}
+	return path
+}
+
 // connections bounds the connections of a process: what the engine uses at a time, and as many for other work.
 const connections = 8
 
