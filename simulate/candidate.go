@@ -1,9 +1,8 @@
 package simulate
 
 import (
-	"context"
-
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/tape"
 )
 
 // Candidate is a limit to try, or several limits that one decision combines.
@@ -21,7 +20,7 @@ func ParseCandidate(text string) (Candidate, error) {
 		return Candidate{}, err
 	}
 	c := Candidate{Text: text, Limits: limits}
-	_, err = newJudge(limits, new(int64))
+	_, err = tape.Of(limits...)
 	return c, err
 }
 
@@ -33,70 +32,4 @@ func (c Candidate) Rate() weir.Rate {
 		}
 	}
 	return weir.Rate{}
-}
-
-// judge decides for a candidate at the current virtual time, with a state for each key. It uses a rule and the memory
-// engine. For a single limit that rules refuse it uses one Limiter for each key.
-type judge struct {
-	rule     *weir.Rule
-	engine   *weir.Memory
-	limit    weir.Limit // alone
-	options  weir.Options
-	limiters map[string]*weir.Limiter // of limit
-}
-
-// newJudge returns a fresh judge that reads the time from *now.
-func newJudge(limits []weir.Limit, now *int64) (*judge, error) {
-	clock := func() int64 { return *now }
-	rule, err := weir.NewRule("replay", limits...)
-	if err == nil {
-		return &judge{rule: rule, engine: weir.NewMemory(weir.MemoryOptions{Clock: clock, MaxKeys: maxClients})}, nil
-	}
-	if len(limits) != 1 {
-		return nil, err
-	}
-	if _, err := weir.New(limits[0]); err != nil {
-		return nil, err
-	}
-	return &judge{limit: limits[0], options: weir.Options{Clock: clock}, limiters: map[string]*weir.Limiter{}}, nil
-}
-
-func (j *judge) take(key string, cost int64) (weir.Decision, error) {
-	if j.rule != nil {
-		return j.engine.Take(context.Background(), j.rule.For(key, cost))
-	}
-	l, err := j.limiter(key)
-	if err != nil {
-		return weir.Decision{}, err
-	}
-	return l.Take(cost), nil
-}
-
-func (j *judge) peek(key string, cost int64) (weir.Decision, error) {
-	if j.rule != nil {
-		return j.engine.Peek(context.Background(), j.rule.For(key, cost))
-	}
-	l, err := j.limiter(key)
-	if err != nil {
-		return weir.Decision{}, err
-	}
-	return l.Peek(cost), nil
-}
-
-// forget discards the state of a key.
-func (j *judge) forget(key string) error {
-	if j.rule != nil {
-		return j.engine.Reset(context.Background(), j.rule.For(key, 1))
-	}
-	delete(j.limiters, key)
-	return nil
-}
-
-func (j *judge) limiter(key string) (l *weir.Limiter, err error) {
-	l, ok := j.limiters[key]
-	if !ok {
-		l, err = weir.NewWith(j.limit, j.options)
-		j.limiters[key] = l
-	}
-	return l, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/front"
+	"github.com/weirflow/weir/internal/tape"
 )
 
 // HoldOptions say how reservations of work are tried whose cost is known afterwards.
@@ -58,7 +59,7 @@ func (t *Traffic) Holds(c Candidate, o HoldOptions) (reports []HoldReport, err e
 		{HoldReport: HoldReport{Holds: fmt.Sprint("p", estimate.Percent)}, estimate: estimate},
 	} {
 		h.Limit, h.rule, h.took = c.Text, rule, int64(o.Took)
-		h.engine = weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return h.now }, MaxKeys: maxClients})
+		h.engine = tape.New()
 		if err := h.all(t); err != nil {
 			return nil, err
 		}
@@ -71,8 +72,7 @@ func (t *Traffic) Holds(c Candidate, o HoldOptions) (reports []HoldReport, err e
 type holder struct {
 	HoldReport
 	rule     *weir.Rule
-	engine   *weir.Memory
-	now      int64
+	engine   *tape.Tape
 	took     int64
 	fixed    int64           // units that are held; 0 for none
 	estimate *front.Estimate // or by which they are held
@@ -92,7 +92,7 @@ func (h *holder) all(t *Traffic) error {
 			if err := h.settleUntil(key, e.at); err != nil {
 				return err
 			}
-			h.now = e.at
+			h.engine.At(e.at)
 			if err := h.begin(key, int64(e.cost)); err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func (h *holder) all(t *Traffic) error {
 		if err := h.settleUntil(key, math.MaxInt64); err != nil {
 			return err
 		}
-		if err := h.engine.Reset(context.Background(), h.rule.For(key, 1)); err != nil {
+		if err := h.engine.Forget(h.rule.For(key, 1)); err != nil {
 			return err
 		}
 	}
@@ -109,7 +109,7 @@ func (h *holder) all(t *Traffic) error {
 
 // begin admits or refuses a piece of work.
 func (h *holder) begin(key string, actual int64) error {
-	w := piece{ends: h.now + h.took, actual: actual, held: h.fixed}
+	w := piece{ends: h.engine.Now() + h.took, actual: actual, held: h.fixed}
 	if h.estimate != nil {
 		w.held = h.estimate.Of(key, 0)
 	}
@@ -147,7 +147,7 @@ func (h *holder) settleUntil(key string, until int64) error {
 	for len(h.working) > 0 && h.working[0].ends <= until {
 		w := h.working[0]
 		h.working = h.working[1:]
-		h.now = w.ends
+		h.engine.At(w.ends)
 		room, err := h.engine.Peek(ctx, h.rule.For(key, 0))
 		switch {
 		case err != nil:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/tape"
 )
 
 // Permits is what a limit gives a caller that asks for as much as it may get, after a pause.
@@ -47,12 +48,12 @@ func (c Candidate) Permits() (p Permits, ok bool, err error) {
 	now := virtualStart + int64(weir.MaxPeriod)/int64(rate.Period)*int64(rate.Period)
 	now += (-now%int64(rate.Period)+int64(rate.Period))%int64(rate.Period) + int64(rate.Period)/4*3
 	begin := now
-	judge, err := newJudge(c.Limits, &now)
+	limits, err := tape.Of(c.Limits...)
 	if err != nil {
 		return p, false, err
 	}
 	for total := int64(0); now-begin <= int64(p.Length) && len(p.Steps) <= 2*permitSteps; {
-		d, err := judge.take("", chunk)
+		d, err := limits.Take(now, "", chunk)
 		switch {
 		case err != nil:
 			return p, false, fmt.Errorf("simulate: permits: %w", err)

@@ -2,6 +2,8 @@ package simulate
 
 import (
 	"fmt"
+
+	"github.com/weirflow/weir/internal/tape"
 )
 
 // Options configure a replay. The zero value is ready to use.
@@ -47,24 +49,22 @@ func (t *Traffic) Replay(candidates []Candidate, options Options) (Report, error
 // decide replays one candidate key by key, each key in order of time. Keys do not influence each other, so the
 // answers equal those of a replay in order of time. This order needs the state of only one key at a time.
 func (t *Traffic) decide(c Candidate, progress *progress) (*outcome, error) {
-	var now int64
-	judge, err := newJudge(c.Limits, &now)
+	limits, err := tape.Of(c.Limits...)
 	if err != nil {
 		return nil, err
 	}
 	outcome := newOutcome(t.first, t.last)
 	for id, key := range t.keys {
 		for _, e := range t.of(id) {
-			now = e.at
-			d, err := judge.take(key, int64(e.cost))
+			d, err := limits.Take(e.at, key, int64(e.cost))
 			if err != nil {
 				return nil, err
 			}
-			outcome.count(now, d)
+			outcome.count(e.at, d)
 			progress.step()
 		}
 		outcome.endKey(id)
-		if err := judge.forget(key); err != nil {
+		if err := limits.Forget(key); err != nil {
 			return nil, err
 		}
 	}
@@ -73,19 +73,17 @@ func (t *Traffic) decide(c Candidate, progress *progress) (*outcome, error) {
 
 // timeline decides the events of one key again, and returns them over time.
 func (t *Traffic) timeline(c Candidate, id int) (Series, error) {
-	var now int64
-	judge, err := newJudge(c.Limits, &now)
+	limits, err := tape.Of(c.Limits...)
 	if err != nil {
 		return Series{}, err
 	}
 	outcome := newOutcome(t.first, t.last)
 	for _, e := range t.of(id) {
-		now = e.at
-		d, err := judge.take(t.keys[id], int64(e.cost))
+		d, err := limits.Take(e.at, t.keys[id], int64(e.cost))
 		if err != nil {
 			return Series{}, err
 		}
-		outcome.count(now, d)
+		outcome.count(e.at, d)
 	}
 	return outcome.series, nil
 }

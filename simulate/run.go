@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/tape"
 )
 
 // run is one candidate in one scenario.
@@ -22,8 +23,8 @@ type run struct {
 	begins    []uint32 // the first client of each stream
 	start     int64    // of the traffic
 	now       int64
-	judges    []*judge // one for each process
-	live      int      // processes that take requests
+	judges    []*tape.Limits // one for each process
+	live      int            // processes that take requests
 	turn      int
 	agenda    agenda
 	lines     waitLines
@@ -35,7 +36,7 @@ type run struct {
 func newRun(p Pattern, c Candidate, s *Scenario, clients, offers int) (*run, error) {
 	begin := p.begin()
 	r := &run{scenario: s, candidate: c, start: begin, now: begin, live: max(1, s.Processes, s.Sticky), random: draws{s.Seed, 0}.source(drawJitter)}
-	r.judges = make([]*judge, r.live)
+	r.judges = make([]*tape.Limits, r.live)
 	for i := range r.judges {
 		if err := r.begin(i); err != nil {
 			return nil, err
@@ -68,7 +69,7 @@ func (r *run) begin(process int) (err error) {
 			}
 		}
 	}
-	r.judges[process], err = newJudge(limits, &r.now)
+	r.judges[process], err = tape.Of(limits...)
 	return err
 }
 
@@ -140,7 +141,7 @@ func (r *run) ask(c caller) error {
 	if r.scenario.Wait > 0 {
 		return r.join(process, c)
 	}
-	d, err := r.judges[process].take(r.key(c), int64(c.cost))
+	d, err := r.judges[process].Take(r.now, r.key(c), int64(c.cost))
 	if err == nil {
 		r.answer(c, d)
 	}
@@ -216,11 +217,11 @@ func (r *run) join(process int, c caller) error {
 
 // grant takes only what a look says is admitted, because waiting does not count as a refused attempt.
 func (r *run) grant(process int, c caller) (weir.Decision, error) {
-	d, err := r.judges[process].peek(r.key(c), int64(c.cost))
+	d, err := r.judges[process].Peek(r.now, r.key(c), int64(c.cost))
 	if err != nil || !d.Allowed {
 		return d, err
 	}
-	return r.judges[process].take(r.key(c), int64(c.cost))
+	return r.judges[process].Take(r.now, r.key(c), int64(c.cost))
 }
 
 // look plans the next look at a line: when the first caller may be admitted, or when it gives up.

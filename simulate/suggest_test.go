@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/tape"
 )
 
 func mustTarget(t *testing.T, text string) Target {
@@ -78,18 +79,18 @@ func replayed(t *testing.T, traffic *Traffic, limit string) (refused int64, keys
 	}
 	admitted := newUnitsByWindow(time.Second)
 	var now int64
-	judge, err := newJudge(c.Limits, &now)
+	judge, err := tape.Of(c.Limits...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id, key := range traffic.keys {
 		for _, e := range traffic.of(id) {
 			now = e.at
-			if d, err := judge.take(key, int64(e.cost)); err == nil && d.Allowed {
+			if d, err := judge.Take(e.at, key, int64(e.cost)); err == nil && d.Allowed {
 				admitted.add(now, int64(e.cost))
 			}
 		}
-		if err := judge.forget(key); err != nil {
+		if err := judge.Forget(key); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,11 +3,11 @@ package hindsight
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/weirflow/weir"
 
+	"github.com/weirflow/weir/internal/tape"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -47,10 +47,9 @@ func (t *Traffic) decide(at int, progress func(), each func(event int, o *outcom
 	if len(t.events) > 0 {
 		r.all = t.newTally()
 	}
-	var now int64
-	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now }, MaxKeys: math.MaxInt32})
+	engine := tape.New()
 	for i := range t.events {
-		now = t.events[i].at
+		engine.At(t.events[i].at)
 		number := t.numbers[at][i]
 		o := &try.outcomes[number]
 		d, err := o.decide(engine, r.quiet[number])
@@ -72,7 +71,7 @@ func (t *Traffic) decide(at int, progress func(), each func(event int, o *outcom
 }
 
 // decide makes the call of the engine, unless the rules decide without it, or the keys admit everything.
-func (o *outcome) decide(engine *weir.Memory, quiet bool) (d decision, err error) {
+func (o *outcome) decide(engine weir.Engine, quiet bool) (d decision, err error) {
 	d.by = -1
 	switch {
 	case o.fate == admitted || quiet:
@@ -152,7 +151,7 @@ func (t *Traffic) countRow(r *result, a ask, e *event, d weir.Decision) {
 }
 
 // tryBeside has shadows and candidates decide, each in a call of its own.
-func (t *Traffic) tryBeside(r *result, e *event, o *outcome, engine *weir.Memory) error {
+func (t *Traffic) tryBeside(r *result, e *event, o *outcome, engine weir.Engine) error {
 	for i, a := range o.besides {
 		d, err := engine.Take(context.Background(), o.beside[i])
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/tape"
 )
 
 // WhatIf is what a limit would have done with the sampled requests of a rule, beside the one in force.
@@ -87,11 +88,10 @@ func (l *Live) WhatIf(name, limit string) (*WhatIf, error) {
 
 // try decides requests by a rule, or by the limits that are their own, each at its time.
 func try(rule *weir.Rule, requests []request, refused func(*request)) (t Tally, err error) {
-	var now int64
-	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now }})
+	engine := tape.New()
 	for i := range requests {
 		q := &requests[i]
-		now = max(now, q.at.UnixNano()) // calls that ran at once may have been seen in another order
+		engine.At(q.at.UnixNano()) // calls that ran at once may have been seen in another order
 		d, err := engine.Take(context.Background(), cmp.Or(q.own, rule).For(string(binary.BigEndian.AppendUint64(nil, q.hash)), q.cost))
 		switch {
 		case err != nil:

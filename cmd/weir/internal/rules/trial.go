@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/tape"
 )
 
 // Trial is a test of a file, with what became of it.
@@ -186,13 +187,14 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 // run returns the first answer that is not as expected.
 func (t *trial) run(config *Config) error {
 	now := start
-	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now }})
+	engine := tape.New()
 	for i := range t.steps {
 		s := &t.steps[i]
 		if s.after > time.Duration(math.MaxInt64-now) {
 			return fmt.Errorf("line %d: the test takes more than the 200 years that a clock has", s.token().Position.Line)
 		}
 		now += int64(s.after)
+		engine.At(now)
 		if err := s.run(config, engine); err != nil {
 			return fmt.Errorf("line %d: %w", s.token().Position.Line, err)
 		}
