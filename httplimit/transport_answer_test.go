@@ -2,6 +2,7 @@ package httplimit_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -48,11 +49,15 @@ func TestAFunctionMaySayWhatARefusalIs(t *testing.T) {
 		answers [][]string
 		want    []time.Duration
 	}{
-		"in the body of a 200":         {throttled, [][]string{says("200")}, []time.Duration{0, 7 * time.Second}},
-		"its pause before Retry-After": {throttled, [][]string{says("200", "Retry-After: 60")}, []time.Duration{0, 7 * time.Second}},
-		"no pause: Retry-After":        {unnamed, [][]string{says("420", "X-Full: 1", "Retry-After: 9")}, []time.Duration{0, 9 * time.Second}},
-		"no pause at all":              {unnamed, [][]string{says("420", "X-Full: 1"), says("500", "X-Full: 1")}, []time.Duration{0, time.Second, 3 * time.Second}},
-		"a 429 that it does not know":  {unnamed, [][]string{says("429", "Retry-After: 3")}, []time.Duration{0, 3 * time.Second}},
+		"in the body of a 200":        {throttled, [][]string{says("200")}, []time.Duration{0, 7 * time.Second}},
+		"a longer Retry-After":        {throttled, [][]string{says("200", "Retry-After: 60")}, []time.Duration{0, time.Minute}},
+		"a shorter Retry-After":       {throttled, [][]string{says("429", "Retry-After: 5")}, []time.Duration{0, 7 * time.Second}},
+		"a longer reset":              {throttled, [][]string{says("429", `RateLimit: "a";r=0;t=60`)}, []time.Duration{0, time.Minute}},
+		"a shorter reset":             {throttled, [][]string{says("429", `RateLimit: "a";r=0;t=5`)}, []time.Duration{0, 7 * time.Second}},
+		"the terms of a vendor":       {throttled, [][]string{says("429", "X-GitHub-Request-Id: 1")}, []time.Duration{0, time.Minute}},
+		"no pause: Retry-After":       {unnamed, [][]string{says("420", "X-Full: 1", "Retry-After: 9")}, []time.Duration{0, 9 * time.Second}},
+		"no pause at all":             {unnamed, [][]string{says("420", "X-Full: 1"), says("500", "X-Full: 1")}, []time.Duration{0, time.Second, 3 * time.Second}},
+		"a 429 that it does not know": {unnamed, [][]string{says("429", "Retry-After: 3")}, []time.Duration{0, 3 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -79,5 +84,61 @@ func TestErrorsOfWaitsAreOneSentence(t *testing.T) {
 		if err.Key = "api.example"; err.Error() != "httplimit: transport: api.example: "+want {
 			t.Errorf("got  %s\nwant %s", err, want)
 		}
+	}
+}
+
+func TestARefusalWithoutARemainderKeepsItsReset(t *testing.T) {
+	for _, fields := range [][]string{
+		{"X-RateLimit-Limit: 5", "X-RateLimit-Remaining: -1", "X-RateLimit-Reset: 13"},
+		{"X-RateLimit-Remaining: many", "X-RateLimit-Reset: 13"},
+		{"X-RateLimit-Limit: many", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 13"},
+		{"RateLimit-Limit: 5", "RateLimit-Remaining: -1", "RateLimit-Reset: 13"},
+		{"RateLimit: limit=5, remaining=-1, reset=13"},
+		{`RateLimit-Policy: "x";q=5;w=60`, `RateLimit: "x";r=-1;t=13`},
+		{"x-ratelimit-remaining-requests: -1", "x-ratelimit-reset-requests: 13s"},
+		{"Retry-After: 5, 13"}, {"Retry-After: 13", "Retry-After: 5"},
+	} {
+		t.Run(strings.Join(fields, "; "), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := scripted(append(says("429"), fields...))
+				transport := newTransport(t, httplimit.TransportOptions{Base: s})
+				if status, err := ask(transport, "http://api.example"); status != 200 || err != nil {
+					t.Errorf("%d, %v, want 200", status, err)
+				}
+				wantAbout(t, "a refusal and a retry", s.came, time.Second, 0, 13*time.Second)
+			})
+		})
+	}
+}
+
+// GitHub asks for a minute after a refusal under its secondary limits that names no time.
+func TestASecondaryLimitOfGitHubWaitsAMinute(t *testing.T) {
+	const secondary = `{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`
+	quota := []string{"X-GitHub-Request-Id: C0FF:EE", "X-RateLimit-Limit: 5000", "X-RateLimit-Remaining: 4987", "X-RateLimit-Reset: 3600"}
+	for name, tt := range map[string]struct {
+		status, text string
+		want         []time.Duration
+	}{
+		"403":                 {"403", secondary, []time.Duration{0, time.Minute}},
+		"429":                 {"429", secondary, []time.Duration{0, time.Minute}},
+		"its older name":      {"403", `{"message":"You have triggered an abuse detection mechanism."}`, []time.Duration{0, time.Minute}},
+		"a 403 about rights":  {"403", `{"message":"Resource not accessible by integration"}`, []time.Duration{0}},
+		"a 403 without words": {"403", "", []time.Duration{0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := scripted(append(says(tt.status), quota...))
+				s.text = tt.text
+				resp, err := newTransport(t, httplimit.TransportOptions{Base: s}).RoundTrip(toHost(t, t.Context(), "api.github.com"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := io.ReadAll(resp.Body)
+				if resp.Body.Close(); err != nil || resp.StatusCode == 403 && string(text) != tt.text {
+					t.Errorf("the caller reads %q, %v, want %q", text, err, tt.text)
+				}
+				wantAbout(t, name, s.came, 15*time.Second, tt.want...)
+			})
+		})
 	}
 }

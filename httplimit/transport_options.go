@@ -46,7 +46,8 @@ type TransportOptions struct {
 	Bandwidth func(*http.Request) pace.Pacer
 
 	// Refused reports that an answer is a refusal, for servers that refuse in another way than with 429, 503 or 529, such as in
-	// the body of a 200. It returns the pause that the server asks for; 0 leaves that to the header fields. The request is
+	// the body of a 200. It returns the pause that the server asks for; 0 leaves that to the header fields, and so does a
+	// pause shorter than theirs. The request is
 	// sent again like one that was refused with 429. An answer for which ok is false is read as without the function, which
 	// must be fast and safe for concurrent use. One that reads the body puts an unread one in its place. Default: none.
 	Refused func(answer *http.Response) (wait time.Duration, ok bool)

@@ -74,11 +74,14 @@ func (c *exchange) send(r *http.Request, p *pass) (resp *http.Response, err erro
 func (c *exchange) learn(p *pass, resp *http.Response) {
 	a := announce.Read(resp.Header, time.Now())
 	p.kind, p.noRetry = kindOf(resp.StatusCode, &a), a.NoRetry
+	if p.kind == obey.Admitted && resp.StatusCode == http.StatusForbidden && a.LeastPause > 0 && isSecondary(resp) {
+		p.kind = obey.Refused
+	}
 	if c.Refused != nil {
 		if wait, ok := c.Refused(resp); ok {
 			p.kind = obey.Refused
 			if wait > 0 {
-				a.RetryAfter = wait
+				a.Extend(wait)
 			}
 		}
 	}

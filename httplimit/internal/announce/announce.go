@@ -106,8 +106,28 @@ func (r *reader) retryAfter() time.Duration {
 			return d
 		}
 	}
-	if d, ok := r.until(r.h.Get("Retry-After")); ok {
-		return d
+	return r.longest("Retry-After")
+}
+
+// Pause returns the pause that a refusal names: Retry-After, or the longest reset of the quotas that have no units left, or
+// may have none. It is false if the refusal names none.
+func (a *Announcement) Pause() (pause time.Duration, named bool) {
+	if a.RetryAfter > 0 {
+		return a.RetryAfter, true
 	}
-	return Unknown
+	for i := range a.Quotas {
+		if q := &a.Quotas[i]; q.Remaining < 1 && q.Reset > 0 {
+			pause, named = max(pause, q.Reset), true
+		}
+	}
+	return pause, named
+}
+
+// Extend makes the pause of a refusal at least as long as the program says.
+func (a *Announcement) Extend(pause time.Duration) {
+	said, named := a.Pause()
+	if !named {
+		said = a.LeastPause
+	}
+	a.RetryAfter = max(pause, said)
 }

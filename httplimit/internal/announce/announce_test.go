@@ -166,8 +166,20 @@ func TestRetryAfterIsReadInEachForm(t *testing.T) {
 		"1e18":                             none,
 		"1000000000000000000":              none,
 		"99999999999999999999999999":       none,
-		"31622401":                         none, // more than a year
-		"5, 6":                             none,
+		"31622401":                         none,            // more than a year
+		"60, 120":                          2 * time.Minute, // of two servers on the way
+		"120, 60":                          2 * time.Minute,
+		"soon, 60":                         time.Minute,
+		", ":                               none,
+		"5, Thu, 01 Jan 2026 12:02:00 GMT": 121 * time.Second,
+		"Thu, 01 Jan 2026 12:02:00 GMT, 5": 121 * time.Second,
+		"Thu, 01 Jan 2026 12:01:60 GMT":    121 * time.Second, // a leap second
+		"Thursday, 01-Jan-26 12:01:60 GMT": 121 * time.Second,
+		"Thu Jan  1 12:01:60 2026":         121 * time.Second,
+		"2026-01-01T12:01:60Z":             121 * time.Second,
+		"2026-01-01T12:01:60.5Z":           120500 * time.Millisecond,
+		"2026-01-01T12:60:00Z":             none,
+		"Thu, 01 Jan 2026 12:01:61 GMT":    none,
 		".5":                               none,
 		"5.":                               none,
 		"Thu, 01 Jan 9999 12:02:00 GMT":    none,
@@ -192,9 +204,9 @@ func TestInstantsAreMeasuredAgainstTheServersClock(t *testing.T) {
 
 func TestMalformedFieldsAreIgnored(t *testing.T) {
 	for _, line := range []string{
-		`RateLimit: "burst";r=-1;t=30`, `RateLimit: "burst";r=1.5`, `RateLimit: "burst";r="5"`, `RateLimit: "burst";t=5`, `RateLimit: "burst`, `RateLimit: "burst";r=5,`,
+		`RateLimit: "burst";r=-1`, `RateLimit: "burst";r=1.5`, `RateLimit: "burst";r="5"`, `RateLimit: "burst"`, `RateLimit: "burst`, `RateLimit: "burst";r=5,`,
 		`RateLimit: "burst";r=5 "x"`, `RateLimit: ("burst");r=5`, `RateLimit: "a\b";r=5`, "RateLimit: \"a\x7f\";r=5", `RateLimit: "burst";R=5`, `RateLimit: 5;r=5`,
-		`RateLimit: "burst";r=9999999999999999`, `RateLimit: "burst";r=5, ;`, `RateLimit: ,`, `RateLimit: limit=x, remaining=5, reset=5`, `RateLimit: limit=5, remaining=-5, reset=5`,
+		`RateLimit: "burst";r=9999999999999999`, `RateLimit: "burst";r=5, ;`, `RateLimit: ,`, `RateLimit: limit=x, remaining=y, reset=z`, `RateLimit: limit=-5, remaining=-5, reset=-5`,
 		`RateLimit-Policy: "burst";w=60`, `RateLimit-Policy: "burst";q=-1;w=60`, `RateLimit-Policy: 0;w=60`, `RateLimit-Policy: ?1;w=60`, `RateLimit-Policy: :YQ==`,
 		"X-RateLimit-Remaining: -1", "X-RateLimit-Remaining: many", "X-RateLimit-Remaining: 1e18", "X-RateLimit-Limit: 0", "X-RateLimit-Reset: -5", "X-RateLimit-Reset: soon",
 		"X-Shopify-Shop-Api-Call-Limit: 40", "X-Shopify-Shop-Api-Call-Limit: -1/40", "X-Shopify-Shop-Api-Call-Limit: 1/0", "X-Shopify-Shop-Api-Call-Limit: a/b",
@@ -213,8 +225,34 @@ func TestOneMalformedValueLeavesTheOthers(t *testing.T) {
 		{"an absurd window", fields(`RateLimit-Policy: "a";q=5;w=999999999999`), only(announce.Quota{Name: "a", Limit: 5, Remaining: none, Reset: none})},
 		{"an absurd t", fields(`RateLimit: "a";r=5;t=999999999999`), only(announce.Quota{Name: "a", Remaining: 5, Reset: none})},
 		{"a malformed policy field", fields(`RateLimit-Policy: "a`, `RateLimit: "a";r=5;t=3`), only(announce.Quota{Name: "a", Remaining: 5, Reset: 3 * time.Second})},
-		{"an item without r", fields(`RateLimit: "a";t=3, "b";r=5;t=3`), only(announce.Quota{Name: "b", Remaining: 5, Reset: 3 * time.Second})},
+		{"an item without r or t", fields(`RateLimit: "a", "b";r=5;t=3`), only(announce.Quota{Name: "b", Remaining: 5, Reset: 3 * time.Second})},
+		{"a limit of no number", fields("X-RateLimit-Limit: many", "X-RateLimit-Remaining: 5", "X-RateLimit-Reset: 3"), only(announce.Quota{Name: "x-ratelimit", Remaining: 5, Reset: 3 * time.Second})},
+		{"a limit of 0, which is none", fields("X-RateLimit-Limit: 0", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 3"), only(announce.Quota{Name: "x-ratelimit", Remaining: none, Reset: 3 * time.Second})},
 	})
+}
+
+// The reset of a refusal counts also when the remainder cannot be read.
+func TestAResetStaysWithoutARemainder(t *testing.T) {
+	reset := func(name string, limit int64) announce.Announcement {
+		return only(announce.Quota{Name: name, Limit: limit, Remaining: none, Reset: 13 * time.Second})
+	}
+	policy := reset("a", 5)
+	policy.Quotas[0].Window = time.Minute
+	var rows []row
+	for _, r := range []string{"-1", "many", "1e18", ""} {
+		rows = append(rows,
+			row{"legacy " + r, fields("X-RateLimit-Limit: 5", "X-RateLimit-Remaining: "+r, "X-RateLimit-Reset: 13"), reset("x-ratelimit", 5)},
+			row{"legacy epoch " + r, fields("X-RateLimit-Remaining: "+r, "X-RateLimit-Reset: 1767268812"), reset("x-ratelimit", 0)},
+			row{"draft 06 " + r, fields("RateLimit-Limit: 5", "RateLimit-Remaining: "+r, "RateLimit-Reset: 13"), reset("ratelimit", 5)},
+			row{"OpenAI " + r, fields("x-ratelimit-remaining-requests: "+r, "x-ratelimit-reset-requests: 13s"), reset("requests", 0)},
+			row{"Anthropic " + r, fields("anthropic-ratelimit-requests-remaining: "+r, "anthropic-ratelimit-requests-reset: 2026-01-01T12:00:12Z"), reset("anthropic-requests", 0)})
+	}
+	check(t, append(rows,
+		row{"draft 07", fields("RateLimit: limit=5, remaining=-1, reset=13"), reset("ratelimit", 5)},
+		row{"draft 11", fields(`RateLimit-Policy: "a";q=5;w=60`, `RateLimit: "a";r=-1;t=13`), policy},
+		row{"draft 11 without r", fields(`RateLimit: "a";t=13`), reset("a", 0)},
+		row{"a list of resets", fields("X-RateLimit-Reset: 7, 13"), reset("x-ratelimit", 0)},
+	))
 }
 
 func TestQuotasOfACachedAnswerAreIgnored(t *testing.T) {

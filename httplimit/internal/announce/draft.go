@@ -70,45 +70,42 @@ func unitOf(text string) Unit {
 	return Other
 }
 
-// limit reads an item of RateLimit: "name";r=50;t=30. r is required.
+// limit reads an item of RateLimit: "name";r=50;t=30. r is required. Without one that can be read, only the reset is known.
 func (r *reader) limit(m *member) {
-	remaining, ok := m.integer("r")
-	if !ok || m.value.kind != isString && m.value.kind != isToken {
+	if m.value.kind != isString && m.value.kind != isToken {
 		return
 	}
-	q := r.named(m.value.text)
-	if q == nil {
-		r.add(Quota{Name: m.value.text, Remaining: remaining, Reset: Unknown})
-		if q = r.named(m.value.text); q == nil {
-			return
-		}
+	said := Quota{Name: m.value.text, Remaining: Unknown, Reset: Unknown}
+	if n, ok := m.integer("r"); ok {
+		said.Remaining = n
 	}
-	q.Remaining = remaining
 	if t, ok := m.integer("t"); ok && t <= int64(maxAhead/time.Second) {
-		q.Reset = time.Duration(t) * time.Second
+		said.Reset = time.Duration(t) * time.Second
 	}
+	if q := r.named(said.Name); q != nil {
+		q.Remaining, q.Reset = said.Remaining, said.Reset
+		return
+	}
+	r.add(said)
 }
 
 // draft07 reads RateLimit: limit=100, remaining=50, reset=5.
 func (r *reader) draft07(members []member) {
 	values := triple{limit: Unknown, remaining: Unknown, reset: Unknown}
 	for i := range members {
-		n, ok := integer(members[i].value)
-		switch members[i].key {
+		switch n, ok := integer(members[i].value); members[i].key {
 		case "limit":
-			values.limit = n
+			if ok {
+				values.limit = n
+			}
 		case "remaining":
-			values.remaining = n
+			if ok {
+				values.remaining = n
+			}
 		case "reset":
-			var d time.Duration
-			if d, ok = r.until(members[i].value.text); ok {
+			if d, ok := r.until(members[i].value.text); ok {
 				values.reset = d
 			}
-		default:
-			continue
-		}
-		if !ok {
-			return
 		}
 	}
 	r.attach(values)

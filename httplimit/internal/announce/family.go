@@ -41,26 +41,22 @@ var families = []family{
 	{name: "azure-deletes", remaining: "X-Ms-Ratelimit-Remaining-Subscription-Deletes"},
 }
 
-// family reads the fields of a family. A field that cannot be read, such as a negative number, makes the family say
-// nothing.
+// family reads the fields of a family. A number that cannot be read, such as a negative one, is unknown, and so are all
+// numbers beside a limit of 0. The reset stays, because a refusal is over then.
 func (r *reader) family(f *family) {
 	v := triple{limit: Unknown, remaining: Unknown, reset: Unknown}
-	window, ok := time.Duration(0), true
-	if text := r.field(f.limit); text != "" {
-		if v.limit, window, ok = r.count(text); !ok || v.limit == 0 {
-			return
-		}
+	limit, window, ok := r.count(r.field(f.limit))
+	if ok {
+		v.limit = limit
 	}
-	if text := r.field(f.remaining); text != "" {
-		if v.remaining, _, ok = r.count(text); !ok {
-			return
-		}
+	if n, _, ok := r.count(r.field(f.remaining)); ok && v.limit != 0 {
+		v.remaining = n
 	}
 	if used, _, ok := r.count(r.field(f.used)); ok && v.limit == Unknown && v.remaining >= 0 {
 		v.limit = used + v.remaining
 	}
 	v.reset = r.resetOf(f)
-	if v.limit < 0 && v.remaining < 0 && v.reset < 0 {
+	if v.limit < 1 && v.remaining < 0 && v.reset < 0 {
 		return
 	}
 	if called := r.h.Get(f.called); f.called != "" && called != "" {
@@ -83,10 +79,7 @@ func (r *reader) resetOf(f *family) time.Duration {
 	if d, ok := parseNumber(r.h.Get(f.resetAfter), time.Second); ok && f.resetAfter != "" {
 		return d
 	}
-	if d, ok := r.until(r.h.Get(f.reset)); ok {
-		return d
-	}
-	return Unknown
+	return r.longest(f.reset)
 }
 
 // count reads a number of units, such as 100, 598.0, or 100;w=21600 with a window. Of a list, as in drafts before 06,
@@ -110,7 +103,7 @@ func (r *reader) vendors() {
 	}
 	// GitLab and Akamai say when to come back apart from the quota.
 	for _, name := range [...]string{"Ratelimit-Resettime", "X-Ratelimit-Next"} {
-		if d, ok := r.until(r.h.Get(name)); ok {
+		if d := r.longest(name); d >= 0 {
 			r.resetUnknown(d)
 		}
 	}

@@ -45,6 +45,22 @@ func (r *reader) until(text string) (time.Duration, bool) {
 	return 0, false
 }
 
+// longest returns the longest time of a field, whose values may be lists; Unknown if none can be read.
+func (r *reader) longest(name string) time.Duration {
+	most := time.Duration(Unknown)
+	parts := strings.Split(r.field(name), ",")
+	for i := range parts {
+		d, ok := r.until(parts[i])
+		if !ok && i > 0 { // a date has a comma of its own
+			d, ok = r.until(parts[i-1] + "," + parts[i])
+		}
+		if ok {
+			most = max(most, d)
+		}
+	}
+	return most
+}
+
 func (r *reader) ahead(at time.Time) (time.Duration, bool) { return bounded(max(at.Sub(r.now), 0)) }
 
 func bounded(d time.Duration) (time.Duration, bool) { return d, d >= 0 && d <= maxAhead }
@@ -82,8 +98,17 @@ func number(text string) (whole int64, fraction time.Duration, ok bool) {
 	return whole, fraction, true
 }
 
-// parseDate reads an HTTP date in its three forms, the same with UTC or a numeric zone, and RFC 3339.
+// parseDate reads a date. One of a leap second is an instant later than the second before it.
 func parseDate(text string) (time.Time, bool) {
+	if i := strings.LastIndex(text, ":60"); i >= 3 && text[i-3] == ':' {
+		at, ok := parseUsualDate(text[:i] + ":59" + text[i+3:])
+		return at.Add(time.Second), ok
+	}
+	return parseUsualDate(text)
+}
+
+// parseUsualDate reads an HTTP date in its three forms, the same with UTC or a numeric zone, and RFC 3339.
+func parseUsualDate(text string) (time.Time, bool) {
 	if len(text) < len("2006-01-02T15:04Z") {
 		return time.Time{}, false
 	}

@@ -45,16 +45,11 @@ func (s *State) spent(c *Config, t *Ticket, now time.Time, a announce.Announceme
 
 // comeBack returns the wait that a refusal names. Retry-After is better than the reset of a quota.
 func (s *State) comeBack(c *Config, t *Ticket, now time.Time, a announce.Announcement) (wait time.Duration, named bool) {
-	if a.RetryAfter > 0 {
-		wait = c.bounded(a.RetryAfter, Never)
-		for i := range s.quotas {
+	wait, named = a.Pause()
+	wait = c.bounded(wait, Never)
+	for i := range s.quotas {
+		if a.RetryAfter > 0 {
 			s.quotas[i].comeBack(now.Add(wait), t.Need)
-		}
-		return wait, true
-	}
-	for i := range a.Quotas {
-		if q := &a.Quotas[i]; q.Remaining < 1 && q.Reset > 0 {
-			wait, named = max(wait, c.bounded(q.Reset, Never)), true
 		}
 	}
 	return wait, named
