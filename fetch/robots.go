@@ -126,8 +126,12 @@ func product(agent string) string {
 	return agent[:end]
 }
 
-// crawlDelay returns a number of seconds, which may have a fraction. Text that is no such number is 0.
+// crawlDelay reads a number of seconds, such as 2, 1.5 or 1,5, or a time with its unit, such as 1.5s. Other text is 0.
 func crawlDelay(value string) time.Duration {
+	value = strings.Replace(value, ",", ".", 1)
+	if d, err := time.ParseDuration(strings.ToLower(strings.ReplaceAll(value, " ", ""))); err == nil {
+		return max(d, 0)
+	}
 	seconds, err := strconv.ParseFloat(value, 64)
 	switch {
 	case err != nil || !(seconds > 0):

@@ -127,6 +127,13 @@ func TestCrawlDelayIsReadForTheAgent(t *testing.T) {
 		{"crawl-delay: 5\nuser-agent: *\nallow: /", 0}, // in no group
 		{"user-agent: *\ncrawl-delay: 1\ncrawl-delay: 4\n", 4 * time.Second},
 		{"user-agent: *\ncrawl-delay: -1", 0},
+		{"user-agent: *\ncrawl-delay: 1,5", 1500 * time.Millisecond},
+		{"user-agent: *\ncrawl-delay: 1.5s", 1500 * time.Millisecond},
+		{"user-agent: *\ncrawl-delay: 1,5 S # slowly", 1500 * time.Millisecond},
+		{"user-agent: *\ncrawl-delay: 500ms", time.Second / 2},
+		{"user-agent: *\ncrawl-delay: 2m", 2 * time.Minute},
+		{"user-agent: *\ncrawl-delay: -1s", 0},
+		{"user-agent: *\ncrawl-delay: 1,5,5", 0},
 		{"user-agent: *\ncrawl-delay: nan", 0},
 		{"user-agent: *\ncrawl-delay: soon\ndisallow: /", 0},
 		{"user-agent: *\ncrawl-delay: inf", 1<<62 - 1},

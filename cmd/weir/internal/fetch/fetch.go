@@ -33,6 +33,7 @@ type options struct {
 	maxSize      string
 	maxRedirects int
 	timeout      time.Duration
+	maxDelay     time.Duration
 	agent        string
 	shared       shared.Flags
 }
@@ -132,6 +133,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.maxSize, "max-size", "32MiB", "skip pages above this `SIZE`")
 	flags.IntVar(&o.maxRedirects, "max-redirects", 5, "follow up to `N` redirects of a URL")
 	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "give up an answer that does not begin, or stalls, for this `TIME`")
+	flags.DurationVar(&o.maxDelay, "max-crawl-delay", time.Minute, "skip hosts whose robots.txt asks for a Crawl-delay above this `TIME`")
 	flags.StringVar(&o.agent, "agent", "weirfetch", "send this User-Agent; its first word is the name in robots.txt")
 	o.shared.Add(cmd, "crawlers")
 	_ = cmd.MarkFlagDirname("output") // fails only for an unknown flag
@@ -147,7 +149,7 @@ func (o *options) parse() (j job, err error) {
 		return j, err
 	}
 	j = job{dir: o.output, follow: o.follow, count: o.count, options: fetch.Options{
-		Agent: o.agent, AtOnce: o.atOnce, Redirects: o.maxRedirects, Timeout: o.timeout, Transport: fetch.NewTransport(o.allowPrivate),
+		Agent: o.agent, AtOnce: o.atOnce, Redirects: o.maxRedirects, Timeout: o.timeout, MaxCrawlDelay: o.maxDelay, Transport: fetch.NewTransport(o.allowPrivate),
 	}}
 	if o.follow {
 		j.options.Depth = o.depth
@@ -183,6 +185,9 @@ func (o *options) check() error {
 	}
 	if o.timeout < time.Second || o.timeout > time.Hour {
 		return cli.Misuse(fmt.Errorf("--timeout %v is not within 1s and 1h", cli.Duration(o.timeout)), "it is a time like 30s or 2m")
+	}
+	if o.maxDelay < time.Second || o.maxDelay > 24*time.Hour {
+		return cli.Misuse(fmt.Errorf("--max-crawl-delay %v is not within 1s and 24h", cli.Duration(o.maxDelay)), "it is a time like 1m or 10m")
 	}
 	if strings.TrimSpace(o.agent) == "" || strings.ContainsFunc(o.agent, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return cli.Misuse(fmt.Errorf("--agent: %q is not a User-Agent of visible ASCII", o.agent), "for example: --agent 'mybot/1.0 (+https://example.com/bot)'")

@@ -160,6 +160,27 @@ func TestFetchSavesPagesAndALineForEachURL(t *testing.T) {
 	}
 }
 
+func TestTheLongestCrawlDelayIsAFlag(t *testing.T) {
+	slow := newSite(t, 2, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			fmt.Fprint(w, "user-agent: *\ncrawl-delay: 1,5s\n")
+		}
+	})
+	for bound, want := range map[string]string{"1s": "skipped", "1500ms": "fetched"} {
+		dir := t.TempDir()
+		list := filepath.Join(dir, "urls.txt")
+		if err := os.WriteFile(list, []byte(urlsOf(1, slow)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd, out := fetchProcess(t, list, "-o", dir, "--allow-private", "--max-crawl-delay", bound)
+		io.Copy(io.Discard, out)
+		_ = cmd.Wait() // the journal says what became of the URL
+		if got := journal(t, dir)[slow.url+"/0"]; string(got.Outcome) != want {
+			t.Errorf("--max-crawl-delay %s: %s (%s), want %s; %s", bound, got.Outcome, got.Reason, want, cmd.Stderr)
+		}
+	}
+}
+
 func TestFetchGoesOnWhereItEnded(t *testing.T) {
 	broken := true
 	a := newSite(t, 2, func(w http.ResponseWriter, r *http.Request) {
