@@ -68,7 +68,7 @@ func NewTraffic(key Key) *Traffic { return NewTrafficOf(nil, key) }
 func NewTrafficOf(logs *accesslog.Reader, key Key) *Traffic {
 	t := &Traffic{logs: logs, ids: map[string]uint32{}, mostEvents: mostEvents, mostKeys: mostKeys}
 	for _, name := range key.fields {
-		t.slots = append(t.slots, t.reader().Want(name))
+		t.slots = append(t.slots, t.reader().WantKey(name))
 	}
 	return t
 }

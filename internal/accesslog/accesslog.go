@@ -68,6 +68,16 @@ func (r *Reader) Want(name string) Slot {
 	return Slot(len(r.wanted) - 1)
 }
 
+// WantKey is Want for a field of a key: an address in it is the key that every front gives a client, like the ip.
+func (r *Reader) WantKey(name string) Slot {
+	slot := r.Want(name)
+	r.wanted[slot] = keyOf(name)
+	if len(r.told) == 1 && r.told[0].named["client"] == name {
+		r.wanted[slot].kind = addressKey
+	}
+	return slot
+}
+
 // Keep makes the Reader leave out the entries for which keep returns false.
 func (r *Reader) Keep(keep func(e *Entry) bool) { r.keep = keep }
 

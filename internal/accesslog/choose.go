@@ -25,6 +25,10 @@ func (l *layout) counts(lines [][]byte) (present, readable []int) {
 				present[i]++
 			}
 		}
+		if date, clock := l.at("date"), l.at("time"); l.format.shape == byJSON && !l.paired && min(date, clock) >= 0 {
+			_, why := parseTime(l.join(l.values[date], l.values[clock]))
+			l.paired = why == ""
+		}
 		for _, name := range l.format.timeList() {
 			if i := l.at(name); i >= 0 && l.values[i] != nil {
 				if _, why := parseTimeOf(name, l.values[i]); why == "" {
@@ -43,13 +47,13 @@ func (l *layout) pick(present, readable []int) bool {
 	l.chosen = chosen{}
 	c := &l.chosen
 	c.time = l.most(l.format.timeList(), readable)
-	if l.inColumns() && (c.time == "date" || c.time == "time") && min(l.at("date"), l.at("time")) >= 0 && readable[l.at(c.time)] <= sampleLines {
+	if (c.time == "date" || c.time == "time") && l.hasBoth("date", "time") && readable[l.at(c.time)] <= sampleLines {
 		c.time, c.clock = "date", "time" // as neither can be read alone
 	}
 	if c.client = l.most(l.format.clientList(), present); l.lack(c.client, present) {
 		c.client = ""
 	}
-	c.forwarded = l.most(forwardedNames, present)
+	c.forwarded = l.most(l.format.forwardedList(), present)
 	if c.forwarded == c.client || l.lack(c.forwarded, present) {
 		c.forwarded = ""
 	}
@@ -89,6 +93,11 @@ func (l *layout) lack(name string, present []int) bool {
 	return l.format.shape == byJSON && i >= 0 && present[i] == 0
 }
 
+// hasBoth reports whether two variables make a time together: columns by their names, and fields of objects if a line has one.
+func (l *layout) hasBoth(first, second string) bool {
+	return min(l.at(first), l.at(second)) >= 0 && (l.inColumns() || l.paired)
+}
+
 // bind finds the places of the chosen variables and of the wanted fields.
 func (l *layout) bind(wanted []field) {
 	c := &l.chosen
@@ -101,9 +110,9 @@ func (l *layout) bind(wanted []field) {
 	l.slots = make([]binding, len(wanted))
 	for slot, w := range wanted {
 		b := binding{kind: w.kind, missing: missing(w.name)}
-		for _, s := range w.sources {
+		for _, s := range l.format.sourcesOf(w) {
 			if i := l.at(s.name); i >= 0 {
-				b.sources = append(b.sources, placed{i, s.take})
+				b.sources = append(b.sources, placed{i, s.take, l.at(s.query)})
 			}
 		}
 		l.slots[slot] = b
@@ -122,7 +131,7 @@ func (l *layout) peerPlaces() []int {
 // that a request lacks, so the first lines do not tell which fields the later ones have.
 func (l *layout) forwardedPlaces() []int {
 	if l.format.shape == byJSON {
-		return l.places(slices.DeleteFunc(slices.Clone(forwardedNames), func(name string) bool { return name == l.chosen.client }))
+		return l.places(slices.DeleteFunc(slices.Clone(l.format.forwardedList()), func(name string) bool { return name == l.chosen.client }))
 	}
 	return l.places([]string{l.chosen.forwarded})
 }

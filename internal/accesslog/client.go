@@ -56,6 +56,11 @@ func (c *clients) find(peer, forwarded string) client {
 	if strings.Contains(strings.TrimSpace(peer[comma+1:]), " ") {
 		return client{why: whyNotClient} // a zone of IPv6 can hold anything
 	}
+	if comma < 0 && strings.Count(peer, ":") == groups && peer[0] != '[' { // IPv6 with its port, without brackets
+		if plain := peer[:strings.LastIndexByte(peer, ':')]; isIPv6(plain) {
+			peer = plain
+		}
+	}
 	switch {
 	case comma >= 0 && c.choose == nil:
 		if _, ok = front.ParseAddress(peer[:strings.IndexByte(peer, ',')]); ok {
@@ -72,6 +77,14 @@ func (c *clients) find(peer, forwarded string) client {
 		return client{why: whyNotClient}
 	}
 	return client{key: front.AddressKey(addr, front.IPv6Prefix), address: addr.String()}
+}
+
+// groups is the number of the groups of an IPv6 address that is written whole.
+const groups = 8
+
+func isIPv6(text string) bool {
+	addr, err := netip.ParseAddr(text)
+	return err == nil && addr.Is6() && !strings.Contains(text, "::") // otherwise the port may be a group
 }
 
 // beforeLastColon returns an address whose port stands behind its last colon.

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"time"
@@ -34,15 +35,35 @@ func (e *Entry) Value(s Slot) (value []byte, ok bool) {
 		return nil, false
 	}
 	for i := range b.sources {
-		v := e.layout.values[b.sources[i].at]
-		if v != nil && b.sources[i].take != nil {
-			v = b.sources[i].take(v)
+		v := e.layout.value(&b.sources[i])
+		if v == nil {
+			continue
 		}
-		if v != nil {
-			return v, e.layout.format.exact || len(v) != 1 || v[0] != '-'
+		if b.kind == maybeAddress {
+			if c := e.layout.clients.of(v, nil); c.why == "" {
+				return bytesOf(c.key), true
+			}
 		}
+		return v, e.layout.format.exact || len(v) != 1 || v[0] != '-'
 	}
 	return nil, false
+}
+
+// value returns the value of a source, or nil. A query in a column of its own is joined to it.
+func (l *layout) value(p *placed) []byte {
+	v := l.values[p.at]
+	if v != nil && p.take != nil {
+		v = p.take(v)
+	}
+	if v == nil || p.query < 0 {
+		return v
+	}
+	query := l.values[p.query]
+	if len(query) == 0 || string(query) == "-" || bytes.IndexByte(v, '?') >= 0 {
+		return v
+	}
+	l.target = append(append(append(l.target[:0], v...), '?'), query...)
+	return l.target
 }
 
 // Why completes "the line …" with the reason why a field has no value.
@@ -71,7 +92,8 @@ func (e *Entry) Took() (took time.Duration, ok bool) {
 	if l.chosen.tookAt < 0 || l.values[l.chosen.tookAt] == nil {
 		return 0, false
 	}
-	n, err := strconv.ParseFloat(string(l.values[l.chosen.tookAt]), 64)
+	text := bytes.TrimSuffix(l.values[l.chosen.tookAt], []byte("s")) // as protocol buffers write a duration in JSON
+	n, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || !(n >= 0) || n*float64(l.format.unit) > float64(1<<62) {
 		return 0, false
 	}

@@ -20,28 +20,30 @@ type field struct {
 type kind uint8
 
 const (
-	asItStands kind = iota
-	clientKey       // the key of the client, as every front makes it
+	asItStands   kind = iota
+	maybeAddress      // the key of an address, or the value as it stands
+	clientKey         // the key of the client, as every front makes it
 	clientAddress
 	addressKey // the key of an address under another name
 )
 
 // source is a variable, and the function that takes the field out of its value, or nil for all of it.
 type source struct {
-	name string
-	take func(value []byte) []byte
+	name  string
+	take  func(value []byte) []byte
+	query string // the variable with the query that belongs to the value; empty for none
 }
 
 // The names of what formats hold. Names that may also mean a duration come last.
 var (
 	timeNames = []string{"time_local", "timestamp", "@timestamp", "time_iso8601", "msec", "StartUTC", "start_time", "date_time",
-		"request_creation_time", "datetime", "ts", "date", "time"}
+		"request_creation_time", "datetime", "log_time", "EdgeStartTimestamp", "EdgeEndTimestamp", "ts", "date", "time"}
 	durationNames = []string{"msec", "date", "time"} // of timeNames: they may also hold a duration
 	clientNames   = []string{"ip", "remote_addr", "remote_ip", "client_ip", "clientip", "request.client_ip", "request.remote_ip", "ClientHost",
-		"c-ip", "client", "downstream_remote_address", "realip_remote_addr"}
+		"c-ip", "client", "downstream_remote_address", "realip_remote_addr", "user_ip", "ClientIP", "httpRequest.remoteIp"}
 	forwardedNames = []string{"http_x_forwarded_for", "x_forwarded_for", "request.headers.X-Forwarded-For.0", "request_X-Forwarded-For",
 		"x-forwarded-for", "cs(X-Forwarded-For)", "X-Forwarded-For"}
-	targetNames = []string{"uri", "request_uri", "url", "request.uri", "RequestPath"}
+	targetNames = []string{"uri", "request_uri", "url", "request.uri", "RequestPath", "ClientRequestURI", "httpRequest.requestUrl"}
 )
 
 // forwardedLines holds all lines of a field that a request may have several times.
@@ -54,18 +56,18 @@ var fields = []struct {
 }{
 	{[]string{"user", "remote_user"}, plainly("user", "remote_user", "user_id", "ClientUsername", "cs-username")},
 	{[]string{"method", "request_method"}, append(
-		plainly("method", "request_method", "request.method", "RequestMethod", "cs-method"), source{"request", methodOf})},
-	{[]string{"path"}, slices.Concat([]source{{"path", pathOf}}, taking(pathOf, targetNames...), plainly("cs-uri-stem"), taking(pathOfRequest, "request"))},
+		plainly("method", "request_method", "request.method", "RequestMethod", "cs-method", "ClientRequestMethod", "httpRequest.requestMethod"), source{name: "request", take: methodOf})},
+	{[]string{"path"}, slices.Concat([]source{{name: "path", take: pathOf}}, taking(pathOf, targetNames...), plainly("cs-uri-stem", "ClientRequestPath"), taking(pathOfRequest, "request"))},
 	{[]string{"query", "query_string"}, slices.Concat(plainly("query", "query_string", "args", "cs-uri-query"), taking(queryOf, targetNames...),
-		[]source{{"request", queryOfRequest}, {"path", queryOf}})},
-	{[]string{"uri", "request_uri"}, slices.Concat(taking(originForm, targetNames...), []source{{"request", uriOf}, {"path", nil}})},
-	{[]string{"status"}, plainly("status", "status_code", "DownstreamStatus", "response_code", "elb_status_code", "sc-status")},
+		[]source{{name: "request", take: queryOfRequest}, {name: "path", take: queryOf}})},
+	{[]string{"uri", "request_uri"}, slices.Concat(taking(originForm, targetNames...), []source{{name: "request", take: uriOf}, {name: "cs-uri-stem", query: "cs-uri-query"}, {name: "path", query: "query"}})},
+	{[]string{"status"}, plainly("status", "status_code", "DownstreamStatus", "response_code", "elb_status_code", "sc-status", "EdgeResponseStatus", "httpRequest.status")},
 	{[]string{"referer", "referrer", "http_referer"}, plainly(
-		"referer", "referrer", "http_referer", "request.headers.Referer.0", "request_Referer", "cs(Referer)")},
+		"referer", "referrer", "http_referer", "request.headers.Referer.0", "request_Referer", "cs(Referer)", "ClientRequestReferer", "httpRequest.referer")},
 	{[]string{"agent", "user_agent", "http_user_agent"}, plainly(
-		"agent", "user_agent", "http_user_agent", "request.headers.User-Agent.0", "request_User-Agent", "cs(User-Agent)")},
+		"agent", "user_agent", "http_user_agent", "request.headers.User-Agent.0", "request_User-Agent", "cs(User-Agent)", "ClientRequestUserAgent", "httpRequest.userAgent")},
 	{[]string{"host", "http_host"}, slices.Concat(taking(withoutPort, "vhost"), plainly(
-		"host", "http_host", "request.host", "RequestHost", "authority", "server_name", "x-host-header", "cs(Host)", "cs-host"), taking(hostOf, "request"))},
+		"host", "http_host", "request.host", "RequestHost", "authority", "server_name", "x-host-header", "cs(Host)", "cs-host", "ClientRequestHost"), taking(hostOf, "request"), taking(hostOfURL, "httpRequest.requestUrl"))},
 }
 
 // fieldOf returns the field of a name. It looks for the given name before any other.
@@ -99,10 +101,23 @@ func fieldOf(name string) field {
 	return field{name: name, sources: plainly(name)}
 }
 
+// keyOf returns the field of a name for a key: the value of a field that is called an address counts as that of a client does, and
+// without its port, if it is one.
+func keyOf(name string) field {
+	f := fieldOf(name)
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
+	if last := words[max(len(words)-1, 0):]; f.kind == asItStands && len(last) > 0 {
+		lower := strings.ToLower(last[0])
+		if lower == "ip" || lower == "addr" || lower == "address" || strings.HasSuffix(last[0], "Ip") || strings.HasSuffix(last[0], "IP") || strings.HasSuffix(last[0], "Address") {
+			f.kind = maybeAddress
+		}
+	}
+	return f
+}
+
 // headerSources are the variables of a header field of the request.
 func headerSources(name string) []source {
-	words := strings.Split(strings.ToLower(name), "-")
-	small := strings.Join(words, "_")
+	words, small := strings.Split(strings.ToLower(name), "-"), headerVariable(name)
 	for i, w := range words {
 		if w != "" {
 			words[i] = strings.ToUpper(w[:1]) + w[1:]
@@ -112,7 +127,12 @@ func headerSources(name string) []source {
 	if usual == "X-Forwarded-For" {
 		return plainly(forwardedNames...)
 	}
-	return plainly("http_"+small, "request.headers."+usual+".0", "request_"+usual, "cs("+usual+")", small, name)
+	return plainly(small, "request.headers."+usual+".0", "request_"+usual, "cs("+usual+")", strings.TrimPrefix(small, "http_"), name)
+}
+
+// headerVariable is the variable of a header field of the request in the words of nginx.
+func headerVariable(name string) string {
+	return "http_" + strings.ReplaceAll(strings.ToLower(name), "-", "_")
 }
 
 func plainly(names ...string) []source { return taking(nil, names...) }
@@ -120,7 +140,7 @@ func plainly(names ...string) []source { return taking(nil, names...) }
 func taking(take func([]byte) []byte, names ...string) []source {
 	sources := make([]source, len(names))
 	for i, name := range names {
-		sources[i] = source{name, take}
+		sources[i] = source{name: name, take: take}
 	}
 	return sources
 }
@@ -143,6 +163,11 @@ func queryOfRequest(line []byte) []byte { return queryOf(uriOf(line)) }
 // hostOf returns the host of a request line whose target is a whole URL.
 func hostOf(line []byte) []byte {
 	_, target := splitRequest(line)
+	return hostOfURL(target)
+}
+
+// hostOfURL returns the host of a target that is a whole URL.
+func hostOfURL(target []byte) []byte {
 	host := target[:len(target)-len(originForm(target))]
 	if _, after, ok := bytes.Cut(host, []byte("://")); ok {
 		return withoutPort(after)

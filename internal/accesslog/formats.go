@@ -27,10 +27,11 @@ type format struct {
 	needs   string // further variables without which it is another format
 	front   bool   // the list of addresses stands in front, where most servers write the client
 	stamp   Stamp
-	took    string        // the variable with the duration of the request
-	unit    time.Duration // of took
-	told    bool          // by the user
-	exact   bool          // a dash is a value like any other
+	took    string            // the variable with the duration of the request
+	unit    time.Duration     // of took
+	told    bool              // by the user
+	named   map[string]string // fields of JSON lines, by the variables that the user has said they are
+	exact   bool              // a dash is a value like any other
 }
 
 // shape is how a format finds its variables.
@@ -47,12 +48,19 @@ const (
 	clf    = ` - $remote_user` + clfEnd
 	clfEnd = ` [$time_local] "$request" $status $body_bytes_sent`
 	tail   = ` "$http_referer" "$http_user_agent"`
+
+	npm     = ` - $request_method $scheme $host "$request_uri" [Client $remote_addr] [Length $body_bytes_sent] [Gzip $gzip_ratio]` // Nginx Proxy Manager
+	npmTail = ` "$http_user_agent" "$http_referer"`
 )
 
 // formats are all formats, a special one before a general one.
 var formats = []format{
 	{name: "traefik", pattern: `$remote_addr` + clf + tail + ` $request_count "$router" "$server" ${took}ms`, stamp: Starts, took: "took", unit: time.Millisecond},
 	{name: "nginx-main", pattern: `$remote_addr` + clf + tail + ` "$http_x_forwarded_for"`, stamp: Ends},
+	{name: "ingress-nginx", pattern: `$remote_addr` + clf + tail + ` $request_length $request_time [$proxy_upstream_name] [$proxy_alternative_upstream_name] ` +
+		`$upstream_addr $upstream_response_length $upstream_response_time $upstream_status $req_id`, stamp: Ends, took: "request_time", unit: time.Second},
+	{name: "npm", pattern: `[$time_local] $upstream_cache_status $upstream_status $status` + npm + ` [Sent-to $server]` + npmTail, stamp: Ends},
+	{name: "npm-standard", pattern: `[$time_local] $status` + npm + npmTail, stamp: Ends},
 	{name: "combined", pattern: `$remote_addr` + clf + tail, stamp: Ends},
 	{name: "vhost", pattern: `$vhost $remote_addr` + clf + tail, stamp: Ends},
 	{name: "forwarded", pattern: `$http_x_forwarded_for $remote_addr` + clf + tail, front: true, stamp: Ends},
@@ -77,11 +85,14 @@ var formats = []format{
 	{name: "s3", pattern: `$bucket_owner $bucket [$time_local] $remote_ip $requester $request_id $operation $key "$request" $status $error_code ` +
 		`$bytes_sent $object_size $took $turn_around_time` + tail, stamp: Starts, took: "took", unit: time.Millisecond},
 	{name: "cloudfront", shape: byFields, time: "date time", client: "c-ip", needs: "x-edge-location", stamp: Ends, took: "time-taken", unit: time.Second},
+	{name: "cloudfront-json", shape: byJSON, time: "date time", client: "c-ip", needs: "x-edge-location", stamp: Ends, took: "time-taken", unit: time.Second},
 	{name: "iis", shape: byFields, client: "c-ip", stamp: Ends, took: "time-taken", unit: time.Millisecond},
 	{name: "caddy", shape: byJSON, time: "ts", client: "request.client_ip request.remote_ip", stamp: Ends, took: "duration", unit: time.Second},
 	{name: "traefik-json", shape: byJSON, time: "StartUTC StartLocal", client: "ClientHost", stamp: Starts, took: "Duration", unit: 1},
 	{name: "envoy-json", shape: byJSON, time: "start_time", client: "downstream_remote_address x_forwarded_for", stamp: Starts, took: "duration", unit: time.Millisecond},
 	{name: "nginx-json", shape: byJSON, time: "time_iso8601 time_local msec", client: "remote_addr", stamp: Ends, took: "request_time", unit: time.Second},
+	{name: "cloudflare", shape: byJSON, time: "EdgeStartTimestamp", client: "ClientIP", stamp: Starts},
+	{name: "gcp", shape: byJSON, time: "timestamp", client: "httpRequest.remoteIp", took: "httpRequest.latency", unit: time.Second},
 	{name: "record", shape: byJSON, time: "time", client: "-", needs: "rule key cost allowed", stamp: Starts, exact: true},
 	{name: "json", shape: byJSON},
 	{name: "csv", shape: byColumns},
@@ -157,10 +168,14 @@ func formatsOf(text string) ([]format, error) {
 			return []format{f}, nil
 		}
 	}
+	if words := strings.Fields(text); len(words) > 1 && words[0] == "json" {
+		f, err := namedJSON(words[1:])
+		return []format{f}, err
+	}
 	if !strings.Contains(text, "$") {
 		return nil, fmt.Errorf("format %q is not known, and no pattern with variables", text)
 	}
-	f := format{name: "pattern", pattern: text, stamp: Ends, took: "request_time", unit: time.Second, told: true}
+	f := format{name: "pattern", pattern: text, client: strings.Join(clientNames, " ") + " " + clientPort, stamp: Ends, took: "request_time", unit: time.Second, told: true}
 	p, err := parsePattern(text, false)
 	if err != nil {
 		return nil, fmt.Errorf("format: %w", err)

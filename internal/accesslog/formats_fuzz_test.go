@@ -15,7 +15,7 @@ var (
 
 // FuzzFormats checks that every format reads any log to its end, whatever its first lines are, and counts each line once.
 func FuzzFormats(f *testing.F) {
-	for _, name := range append(Formats(), "", "$time_local $remote_addr", "$remote_addr [$time_local] \"$request\"") {
+	for _, name := range append(Formats(), "", "json time=a client=b.c path=d", "$time_local $remote_addr", "$remote_addr [$time_local] \"$request\"") {
 		for _, header := range headers {
 			for _, lines := range firstLines {
 				f.Add(name, header, lines)

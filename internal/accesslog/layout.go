@@ -41,6 +41,8 @@ type layout struct {
 	broken   bool          // the last line is no whole object
 	clients  *clients
 	moment   []byte // of two columns
+	paired   bool   // a line of objects has a time in two fields
+	target   []byte // of two columns
 	last     Entry
 }
 
@@ -60,8 +62,9 @@ type binding struct {
 }
 
 type placed struct {
-	at   int
-	take func([]byte) []byte
+	at    int
+	take  func([]byte) []byte
+	query int // the place of the query that belongs to the value, or -1
 }
 
 // newLayout returns the layout of a format for lines such as these, and whether they have what makes the format. Without it the
@@ -128,13 +131,16 @@ func (l *layout) inColumns() bool { return l.format.shape == byColumns || l.form
 
 // mayNeed are the fields of objects that may be read.
 func (f *format) mayNeed(wanted []field) (names []string) {
-	names = slices.Concat(f.timeList(), f.clientList(), forwardedNames, []string{forwardedLines}, strings.Fields(f.needs))
+	names = slices.Concat(f.timeList(), f.clientList(), f.forwardedList(), []string{forwardedLines}, strings.Fields(f.needs))
 	if f.took != "" {
 		names = append(names, f.took)
 	}
 	for _, w := range wanted {
-		for _, s := range w.sources {
+		for _, s := range f.sourcesOf(w) {
 			names = append(names, s.name)
+			if s.query != "" {
+				names = append(names, s.query)
+			}
 		}
 	}
 	slices.Sort(names)

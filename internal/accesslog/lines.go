@@ -89,7 +89,7 @@ func cutPieces(log io.Reader, send func(piece) bool) error {
 func openLog(r io.Reader) (*bufio.Reader, error) {
 	log := bufio.NewReaderSize(r, readSize)
 	if magic, _ := log.Peek(2); string(magic) == "\x1f\x8b" {
-		unzipped, err := gzip.NewReader(log)
+		unzipped, err := newMembers(log)
 		if err != nil {
 			return nil, err
 		}
@@ -99,6 +99,58 @@ func openLog(r io.Reader) (*bufio.Reader, error) {
 		_, _ = log.Discard(3)
 	}
 	return log, nil
+}
+
+// members reads the members of a gzip file, one after the other, and the zeros behind them with which tapes and some copies fill
+// their last block.
+type members struct {
+	file     *bufio.Reader
+	unzipped *gzip.Reader
+}
+
+func newMembers(file *bufio.Reader) (*members, error) {
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, err
+	}
+	unzipped.Multistream(false)
+	return &members{file, unzipped}, nil
+}
+
+func (m *members) Read(to []byte) (int, error) {
+	for {
+		n, err := m.unzipped.Read(to)
+		if n > 0 || err != io.EOF {
+			if err == io.EOF {
+				err = nil // the next call finds it again
+			}
+			return n, err
+		}
+		if err := m.next(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// next goes on to the next member, or returns io.EOF if zeros alone follow.
+func (m *members) next() error {
+	for {
+		first, err := m.file.ReadByte()
+		if err != nil {
+			return err
+		}
+		if first != 0 {
+			break
+		}
+	}
+	if err := m.file.UnreadByte(); err != nil {
+		return err
+	}
+	if err := m.unzipped.Reset(m.file); err != nil {
+		return err
+	}
+	m.unzipped.Multistream(false)
+	return nil
 }
 
 // linesOf returns the lines of a piece.

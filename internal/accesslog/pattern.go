@@ -24,6 +24,7 @@ type place struct {
 	check func(value []byte) bool // or nil: any value fits
 	seek  bool                    // the next variable holds the time: the value ends where a time follows
 	all   bool                    // the value goes on to the end of the line
+	port  bool                    // a colon and a port follow, and the value may have colons
 }
 
 // parsePattern reads a pattern: $name or ${name} is a variable. If it is open, the last value ends at a space.
@@ -58,6 +59,7 @@ func parsePattern(text string, open bool) (*pattern, error) {
 	for i := range p.places {
 		p.places[i].seek = i+1 < len(p.places) && slices.Contains(timeNames, p.places[i+1].name)
 		p.places[i].all = !open && p.places[i].end == ""
+		p.places[i].port = i+1 < len(p.places) && p.places[i].end == ":" && strings.HasSuffix(p.places[i+1].name, "port")
 	}
 	return &p, nil
 }
@@ -89,8 +91,11 @@ func (p *pattern) split(line []byte, values [][]byte) fit {
 	for i := range p.places {
 		v := &p.places[i]
 		end := v.endIn(rest)
-		if v.seek {
+		switch {
+		case v.seek:
 			end = p.seek(rest, i)
+		case v.port:
+			end = bytes.LastIndexByte(rest[:max(0, p.places[i+1].endIn(rest))], ':')
 		}
 		if end < 0 || v.check != nil && !v.check(rest[:end]) {
 			return fit{found: i}

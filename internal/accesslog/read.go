@@ -72,10 +72,15 @@ func (l *layout) stamp() (stamp, string) {
 	}
 	text := l.values[l.chosen.timeAt]
 	if l.chosen.clockAt >= 0 {
-		l.moment = append(append(append(l.moment[:0], text...), ' '), l.values[l.chosen.clockAt]...)
-		text = l.moment
+		text = l.join(text, l.values[l.chosen.clockAt])
 	}
 	return parseTimeOf(l.chosen.time, text)
+}
+
+// join returns a date and a clock as one text.
+func (l *layout) join(date, clock []byte) []byte {
+	l.moment = append(append(append(l.moment[:0], date...), ' '), clock...)
+	return l.moment
 }
 
 // plainPeer returns the address of the client if that is an IPv4 address without a port, which is its own key.

@@ -99,10 +99,10 @@ func parseDate(text []byte) (s stamp, why string) {
 	minute := number(2)
 	skip(":")
 	second := number(2)
-	if !ok || month < 1 || month > 12 || hour > 23 || minute > 59 || second > 59 {
+	if !ok || month < 1 || month > 12 || hour > 23 || minute > 59 || second > 60 || second == 60 && minute%15 != 14 { // a leap second ends an hour of UTC, and zones differ by quarters
 		return s, whyBadTime
 	}
-	date := time.Date(year, month, day, hour, minute, second, 0, time.UTC)
+	date := time.Date(year, month, day, hour, minute, 0, 0, time.UTC)
 	if date.Day() != day {
 		return s, whyBadTime // no month has this day
 	}
@@ -112,7 +112,7 @@ func parseDate(text []byte) (s stamp, why string) {
 		return s, whyBadTime
 	}
 	s = stamp{step: step, zoneless: zoneless}
-	s.at, why = instant(date.Unix()-offset, nanos)
+	s.at, why = instant(date.Unix()+int64(second)-offset, nanos)
 	return s, why
 }
 

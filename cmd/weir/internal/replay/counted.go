@@ -36,7 +36,7 @@ func (o *readOptions) checkCounted(report simulate.Report) error {
 		return cli.Fail(errors.New("replay: the input is empty"), "name a log, or pipe one in: weir replay --limit 60/m access.log")
 	case report.Unparsed == report.Lines:
 		return cli.Fail(fmt.Errorf("replay: none of %s could be read", cli.Plural(report.Lines, "line")),
-			"a line needs a time and the fields of --key; --log-format names the format, or spells it: --log-format '$remote_addr [$time_local] \"$request\"'",
+			"a line needs a time and the fields of --key; --log-format names the format, or spells it: --log-format '$remote_addr [$time_local] \"$request\"', or --log-format 'json time=when client=caller.ip'",
 			"where a line names several addresses, --trust names the proxies")
 	case len(o.lacking) > 0:
 		return cli.Fail(fmt.Errorf("replay: --where: no line%s has %q", o.inTime(), strings.Join(o.lacking, ", ")),

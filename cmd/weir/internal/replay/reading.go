@@ -28,7 +28,7 @@ type readOptions struct {
 
 func (o *readOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.format, "log-format", "", "read logs in this `FORMAT`, a name or a pattern of $variables as in nginx's log_format; by default each log shows its own")
+	flags.StringVar(&o.format, "log-format", "", "read logs in this `FORMAT`, a name, a pattern of $variables as in nginx's log_format, or the names of fields, like 'json time=when client=caller.ip'; by default each log shows its own")
 	flags.StringArrayVar(&o.trust, "trust", nil, "believe the list of addresses that the proxies at `ADDR` have forwarded, an address or a network like 10.0.0.0/8; may be repeated")
 	flags.StringVar(&o.since, "since", "", "leave out what is before this `TIME`, an instant or a duration back from the end of the logs")
 	flags.StringVar(&o.until, "until", "", "leave out what is at this `TIME` or after it")
@@ -60,7 +60,7 @@ func (o *readOptions) reader(done <-chan struct{}) (*accesslog.Reader, error) {
 	}
 	reader, err := accesslog.NewReader(options)
 	if err != nil {
-		return nil, cli.Misusef("formats: "+strings.Join(accesslog.Formats(), ", ")+`; or a pattern: --log-format '$remote_addr [$time_local] "$request" $status'`, "--log-%s", err)
+		return nil, cli.Misusef("formats: "+strings.Join(accesslog.Formats(), ", ")+`; or a pattern: --log-format '$remote_addr [$time_local] "$request" $status'; or the names of fields: --log-format 'json time=when client=caller.ip'`, "--log-%s", err)
 	}
 	return reader, o.keep(reader)
 }
