@@ -60,7 +60,8 @@ func TestTheConfigurationOfEnvoyIsThatOfEnvoy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := bootstrap.GetStaticResources().GetClusters()[0].GetLoadAssignment().GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress()
+	clusters := bootstrap.GetStaticResources().GetClusters()
+	address := clusters[len(clusters)-1].GetLoadAssignment().GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress()
 	if address.GetAddress() != "weir" || !strings.Contains(string(compose), "--grpc=0.0.0.0:8081") || address.GetPortValue() != 8081 {
 		t.Errorf("Envoy asks %v, want weir where it answers", address)
 	}
