@@ -201,6 +201,9 @@ func (c *call) match(p *part, hits int64, requests *[]weir.Request) {
 		o.Requests = o.Requests[:0]
 	}
 	if c.in.after {
+		if p.op == take {
+			c.in.ones.note(o, hits)
+		}
 		c.told.takeFrom(o, p, hits)
 	}
 	*requests = append(*requests, o.Requests...)

@@ -56,8 +56,9 @@ type inUse struct {
 	config  *rules.Config
 	shown   map[*weir.Rule]*shown
 	fields  *httplimit.Fields
-	headers bool               // in answers to admitted calls, too
-	after   bool               // a rule charges after the work
+	headers bool // in answers to admitted calls, too
+	after   bool // a rule charges after the work
+	ones    ones
 	compat  *envoyproxy.Config // nil for rules in the daemon's own form
 }
 
@@ -84,6 +85,7 @@ func (s *Server) Use(config *rules.Config) {
 			s.Log.Warn("the rule admits with a delay, and Envoy does not wait; add nodelay to the leaky bucket, or use a token bucket", "rule", r.Name())
 		}
 	}
+	u.ones = newOnes(s.Log, config)
 	u.compat, _ = config.Foreign.(*envoyproxy.Config)
 	u.fields = httplimit.NewFields(s.Headers, limits...)
 	s.use.Store(u)

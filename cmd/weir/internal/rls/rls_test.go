@@ -24,6 +24,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/internal/gatewaytest"
 )
 
 // setup is what a service of tests is made of.
@@ -347,9 +348,7 @@ func TestTheExampleOfTheDocumentDecidesAsItSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, file, _ := strings.Cut(string(content), "```yaml\n")
-	file, _, _ = strings.Cut(file, "```")
-	s, _ := newServer(t, file, nil)
+	s, _ := newServer(t, gatewaytest.Documented(t, "weir/shop").Text, nil)
 	call := regexp.MustCompile(`curl -d '(.*)' http://127\.0\.0\.1:8080/json\n(.*)\n`).FindStringSubmatch(string(content))
 	got, err := s.ShouldRateLimit(t.Context(), asked(t, call[1]))
 	if err != nil {

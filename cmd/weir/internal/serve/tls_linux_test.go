@@ -41,7 +41,7 @@ func (a *authority) sign(folder, name string) *authority {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: a.cert == nil, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"limits.example.org"}, IsCA: a.cert == nil, BasicConstraintsValid: true,
 	}
 	signer, by := template, key
 	if a.cert != nil {

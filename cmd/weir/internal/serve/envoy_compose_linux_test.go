@@ -24,10 +24,11 @@ func TestTheComposeFilesLimitEachAddress(t *testing.T) {
 	t.Parallel()
 	const folder = "../../../../deploy/compose/"
 	grpc, metrics, entry, shop := loopback(t), loopback(t), loopback(t), loopback(t)
+	admin := filepath.Join(t.TempDir(), "admin.sock")
 	serveProcess(t, "127.0.0.1:0", append(composeCommand(t, folder, map[string]string{
 		"--grpc":    grpc,
 		"--metrics": metrics,
-		"--admin":   "unix:" + filepath.Join(t.TempDir(), "admin.sock"),
+		"--admin":   "unix:" + admin,
 		"--config":  folder + "weir.yaml",
 		"--engine":  "redis://" + redistest.Start(t).Addr,
 	}), "--deadline", "30s")...)
@@ -63,7 +64,7 @@ func TestTheComposeFilesLimitEachAddress(t *testing.T) {
 	if got := envoy.Counter(t, "cluster.shop.ratelimit.over_limit"); got != refused || refused == 0 {
 		t.Errorf("Envoy counts %d refusals, want the %d that its clients got, and at least one", got, refused)
 	}
-	if got := refusals(t, metrics); got["address"] != refused {
+	if got := refusals(t, admin); got["address"] != refused {
 		t.Errorf("Weir counts the refusals %v, want %d", got, refused)
 	}
 }
@@ -105,10 +106,10 @@ func socketAddress(addr string) string {
 	return "address: " + host + ", port_value: " + port
 }
 
-// refusals returns how often each rule refused, by the metrics of a daemon.
-func refusals(t *testing.T, metrics string) map[string]int {
+// refusals returns how often each rule refused, by the metrics on the admin socket of a daemon.
+func refusals(t *testing.T, admin string) map[string]int {
 	t.Helper()
-	_, text := askFrom(t, "127.0.0.1", "http://"+metrics+"/metrics")
+	text := getText(t, socketClient(t, admin), "http://localhost/metrics")
 	refused := map[string]int{}
 	for line := range strings.Lines(text) {
 		labels, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
