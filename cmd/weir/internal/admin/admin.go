@@ -20,6 +20,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/xds"
 )
 
 // Options are what a daemon has.
@@ -33,7 +34,8 @@ type Options struct {
 	Policy    func() (answers uint64, away string) // answers of the policy so far, and why the engine does not decide, or ""; nil without a policy
 	CheckKey  bool                                 // gateways name keys, and an address among them counts as its network
 	Log       *slog.Logger
-	Live      *live.Live // learns of changes, and has the requests of the last minutes; nil for none, in tests
+	Origin    func() *xds.Origin // of rules that a control plane pushes; nil, or returns nil, for others
+	Live      *live.Live         // learns of changes, and has the requests of the last minutes; nil for none, in tests
 }
 
 type handler struct{ Options }
@@ -215,12 +217,24 @@ func (h *handler) rules(r *http.Request) (any, error) {
 			}
 			all = append(all, shown{r.Name, r.File, r.Line, fields})
 		}
-		return map[string]any{"rules": all}, nil
+		answer := map[string]any{"rules": all}
+		if o := h.origin(); o != nil {
+			answer["origin"] = o
+		}
+		return answer, nil
 	}
 	for _, r := range named {
 		all = append(all, shown{Rule: r.Name(), Fields: []rules.Field{{Name: "limit", Text: rules.LimitText(r)}}})
 	}
 	return map[string]any{"rules": all}, nil
+}
+
+// origin says where pushed rules come from, or returns nil.
+func (h *handler) origin() *xds.Origin {
+	if h.Origin == nil {
+		return nil
+	}
+	return h.Origin()
 }
 
 // withoutKeys hides which keys have limits of their own.

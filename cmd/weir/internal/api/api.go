@@ -35,6 +35,8 @@ type Options struct {
 	Check CheckOptions
 	// Troubles returns what does not work although the daemon decides, such as saves of its state. Default: nothing.
 	Troubles func() []string
+	// Waiting says what the daemon waits for before it is ready, or "". Default: it waits for nothing.
+	Waiting func() string
 	// Also has the handlers of further paths.
 	Also map[string]http.Handler
 }

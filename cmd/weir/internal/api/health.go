@@ -39,7 +39,7 @@ func (a *API) readiness(w http.ResponseWriter, r *http.Request, _ asker) {
 	case reason == "":
 		writeJSON(w, []byte(`{"status":"ready"}`+"\n"))
 	default:
-		if !tells && a.phase.Load() == serving {
+		if !tells && a.Unready() == "" {
 			reason = "the engine does not decide; the admin port tells why"
 		}
 		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: reason})
@@ -77,6 +77,9 @@ func asksOfEngine(r *http.Request) (bool, *problem) {
 func (a *API) Unready() string {
 	if a.phase.Load() != serving {
 		return "the daemon is stopping; send new requests elsewhere"
+	}
+	if a.Waiting != nil {
+		return a.Waiting()
 	}
 	return ""
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
+	"github.com/weirflow/weir/cmd/weir/internal/xds"
 )
 
 // control is the command with the flags that all its commands share.
@@ -74,6 +75,7 @@ type answer struct {
 		Line       int
 		Fields     []struct{ Name, Text string }
 	}
+	Origin *xds.Origin
 }
 
 // exactly refuses other arguments than these.
@@ -259,16 +261,49 @@ func (c *control) rules() *cobra.Command {
 				for _, r := range a.Rules {
 					b.WriteString(cli.Printable(r.Rule))
 					if r.File != "" {
-						fmt.Fprintf(&b, ", %s:%d", cli.Printable(r.File), r.Line)
+						fmt.Fprintf(&b, ", %s", cli.Printable(r.File))
+					}
+					if r.Line > 0 {
+						fmt.Fprintf(&b, ":%d", r.Line)
 					}
 					b.WriteByte('\n')
 					for _, f := range r.Fields {
 						fmt.Fprintf(&b, "  %-11s %s\n", f.Name, cli.Printable(f.Text))
 					}
 				}
+				writeOrigin(&b, a.Origin, time.Now())
 				return b.String()
 			}, "rules")
 		},
+	}
+}
+
+// writeOrigin says which pushed rules are in force.
+func writeOrigin(b *strings.Builder, o *xds.Origin, now time.Time) {
+	if o == nil {
+		return
+	}
+	fmt.Fprintf(b, "control plane %s, node %s: ", cli.Printable(o.Server), cli.Printable(o.Node))
+	if o.Connected {
+		fmt.Fprintf(b, "connected since %s\n", o.Since.Format(time.RFC3339))
+	} else {
+		fmt.Fprintf(b, "away since %s: %s\n", o.Since.Format(time.RFC3339), cli.Printable(o.Why))
+	}
+	if o.Pushed.IsZero() {
+		b.WriteString("no rules were pushed yet\n")
+		return
+	}
+	restored := ""
+	if o.Restored {
+		restored = ", restored from a file"
+	}
+	fmt.Fprintf(b, "in force: version %s, %s, pushed %s ago%s\n", cli.Printable(o.Version), cli.Plural(int64(o.Resources), "resource"), cli.Duration(now.Sub(o.Pushed).Truncate(time.Second)), restored)
+	for _, bad := range o.Bad {
+		stays := "nothing of it is in force"
+		if bad.Keeps != "" {
+			stays = "its version " + cli.Printable(bad.Keeps) + " is in force"
+		}
+		fmt.Fprintf(b, "refused: %s; %s\n", cli.Printable(bad.Why), stays)
 	}
 }
 

@@ -17,11 +17,12 @@ import (
 // Config is the content of all files. It does not change.
 type Config struct {
 	Settings
-	Notes   []imported.Note // on what the files say without effect
-	Limits  []*Limit        // in the order of the files
-	domains map[string]*level
-	order   []string // of the domains
-	stats   *Stats
+	Unloaded bool            // no control plane has pushed rules yet
+	Notes    []imported.Note // on what the files say without effect
+	Limits   []*Limit        // in the order of the files
+	domains  map[string]*level
+	order    []string // of the domains
+	stats    *Stats
 }
 
 // level is a list of descriptors.
@@ -60,6 +61,7 @@ type Limit struct {
 	OnFailure layer.Policy
 	HasPolicy bool // the file names it
 	Shown     *service.RateLimitResponse_RateLimit
+	Full      string // the name by which engines know a limit that has a shorter one for people, or ""
 	path      string // of keys and values in the file
 	File      string
 	Line      int

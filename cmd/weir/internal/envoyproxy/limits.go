@@ -1,6 +1,8 @@
 package envoyproxy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
@@ -64,7 +66,8 @@ func (r *reader) replaces(l *draft, v rules.Value) {
 	for _, one := range v.List("a list of names, each beginning with '- name: '") {
 		name := ""
 		r.fields(one, "replaces", map[string]func(rules.Value){"name": func(v rules.Value) {
-			name, r.replaced = v.Text("a name"), append(r.replaced, v)
+			name = v.Text("a name")
+			r.replaced = append(r.replaced, named{name, v})
 		}})
 		if name == "" {
 			one.Fail("replaces has no name")
@@ -127,12 +130,15 @@ func (r *reader) finish(l *draft, path string, v rules.Value) {
 		return
 	}
 	r.config.Limits = append(r.config.Limits, l.Limit)
-	r.list = append(r.list, &rules.Rule{Name: l.Rule.Name(), File: l.File, Line: l.Line, OnFailure: l.OnFailure, HasPolicy: l.HasPolicy, Limit: l.Rule})
+	r.list = append(r.list, &rules.Rule{Name: l.Rule.Name(), Full: l.Full, File: l.File, Line: l.Line, OnFailure: l.OnFailure, HasPolicy: l.HasPolicy, Limit: l.Rule})
 }
 
 // makeRules makes the rules of a limit.
 func (r *reader) makeRules(l *draft, path string, period time.Duration) (err error) {
 	name := r.name(path)
+	if short := r.short[path]; short != "" && short != name {
+		l.Full, name = name, r.unique(short)
+	}
 	if !l.Own {
 		return l.Windows(name, weir.Rate{Count: l.count, Period: period}, r.newRule)
 	}
@@ -165,15 +171,26 @@ func (r *reader) newRule(name string, limits ...weir.Limit) (*weir.Rule, error) 
 	return rule, err
 }
 
-// name returns the name of a rule: its path, as statistics have it. A path that is no name, or the name of another one,
-// is changed.
+// name returns the name of a rule: its path, as statistics have it. A path that is no name is changed, and so is the name of
+// another one. A long path ends in its hash, so that it has the same name whatever else is read. A ~ would make a shadow of
+// the rule.
 func (r *reader) name(path string) string {
-	const most = 200
-	name := strings.NewReplacer("=", "%3D", "\x00", "%00").Replace(path)
-	name = strings.ToValidUTF8(name[:min(len(name), most)], "")
+	const most, hash = 200, 16
+	name := strings.ToValidUTF8(unnameable.Replace(path), "")
+	if len(name) > most {
+		sum := sha256.Sum256([]byte(path))
+		name = strings.ToValidUTF8(name[:most-hash-1], "") + "#" + hex.EncodeToString(sum[:hash/2])
+	}
+	return r.unique(name)
+}
+
+// unique returns a name that no other rule has.
+func (r *reader) unique(name string) string {
 	for i, base := 2, name; r.names[name]; i++ {
-		name = fmt.Sprintf("%s~%d", base, i)
+		name = fmt.Sprintf("%s#%d", base, i)
 	}
 	r.names[name] = true
 	return name
 }
+
+var unnameable = strings.NewReplacer("=", "%3D", "\x00", "%00", "~", "%7E")

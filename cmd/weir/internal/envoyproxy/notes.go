@@ -44,12 +44,22 @@ func (r *reader) noteUnreached(in *level, d *descriptor, at rules.Value) {
 	}
 }
 
+// noteEmpty notes a domain without descriptors.
+func (r *reader) noteEmpty(l *level, domain string, at rules.Value) {
+	if len(l.all) == 0 {
+		r.note(at, "the domain %q has no descriptors, so it limits nothing", domain)
+	}
+}
+
 // noteReplaces notes names that no limit has.
 func (r *reader) noteReplaces() {
-	for _, v := range r.replaced {
-		name := v.Text("")
-		if !slices.ContainsFunc(r.config.Limits, func(l *Limit) bool { return l.Name == name }) {
-			r.note(v, "replaces names %q, and no limit has this name", name)
+	names := map[string]bool{}
+	for _, l := range r.config.Limits {
+		names[l.Name] = true
+	}
+	for _, n := range r.replaced {
+		if !names[n.name] {
+			r.note(n.at, "replaces names %q, and no limit has this name", n.name)
 		}
 	}
 }

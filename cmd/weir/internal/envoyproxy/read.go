@@ -20,31 +20,50 @@ type reader struct {
 	list     []*rules.Rule
 	names    map[string]bool
 	first    map[string]string // the files of domains
-	replaced []rules.Value     // names in replaces
+	replaced []named           // in replaces
+	short    map[string]string // the names that people see, by the paths of limits; nil for files
+}
+
+// named is a name, and where it stands.
+type named struct {
+	name string
+	at   rules.Value
 }
 
 // Parser returns a parser of files for [rules.Options].
 func Parser(s Settings, stats *Stats) func(rules.Options, ...rules.File) (*rules.Config, error) {
 	return func(o rules.Options, files ...rules.File) (*rules.Config, error) {
-		var problems rules.Problems
-		r := &reader{
-			Options: o, problems: &problems, names: map[string]bool{}, first: map[string]string{},
-			config: &Config{Settings: s, domains: map[string]*level{}, stats: stats},
-		}
+		r := newReader(o, s, stats)
 		left := rules.NewSize()
 		for _, f := range files {
-			if root, ok := rules.ReadForeign(f, left, &problems); ok {
+			if root, ok := rules.ReadForeign(f, left, r.problems); ok {
 				r.file(f.Name, root)
 			}
 		}
-		r.noteReplaces()
-		if len(problems) > 0 {
+		config, problems := r.done()
+		if problems != nil {
 			stats.failed.Add(1)
 			return nil, problems
 		}
 		stats.loaded.Add(1)
-		return rules.New(r.list, r.config), nil
+		return config, nil
 	}
+}
+
+func newReader(o rules.Options, s Settings, stats *Stats) *reader {
+	return &reader{
+		Options: o, problems: &rules.Problems{}, names: map[string]bool{}, first: map[string]string{},
+		config: &Config{Settings: s, domains: map[string]*level{}, stats: stats},
+	}
+}
+
+// done returns what has been read, or what is wrong with it.
+func (r *reader) done() (*rules.Config, rules.Problems) {
+	r.noteReplaces()
+	if len(*r.problems) > 0 {
+		return nil, *r.problems
+	}
+	return rules.New(r.list, r.config), nil
 }
 
 // fields reads a mapping. Each known key goes to its function. A key of another place has no meaning and is noted, as
@@ -79,36 +98,48 @@ func (r *reader) file(name string, root rules.Value) {
 		"domain":      func(v rules.Value) { domain, given = v.Text("a domain"), v },
 		"descriptors": func(v rules.Value) { descriptors = v },
 	})
+	if domain == "" {
+		given = root
+	}
+	if into := r.domain(name, domain, given); into != nil {
+		r.descriptors(into, domain, descriptors)
+		r.noteEmpty(into, domain, given)
+	}
+}
+
+// domain returns the descriptors of a domain, to which a file or resource adds its own, or nil after a problem.
+func (r *reader) domain(file, domain string, at rules.Value) *level {
 	first, twice := r.first[domain]
 	switch {
 	case domain == "":
-		root.Fail("the domain is missing")
-		return
+		at.Fail("the domain is missing")
+		return nil
 	case twice && !r.config.MergeDomains:
-		given.Fail("the domain %q is in %s, too; MERGE_DOMAIN_CONFIG=true merges them", domain, first)
-		return
+		at.Fail("the domain %q is in %s, too; MERGE_DOMAIN_CONFIG=true merges them", domain, first)
+		return nil
 	case !twice:
-		r.first[domain], r.config.domains[domain] = name, newLevel()
+		r.first[domain], r.config.domains[domain] = file, newLevel()
 		r.config.order = append(r.config.order, domain)
 	}
-	if r.descriptors(r.config.domains[domain], domain, descriptors); len(r.config.domains[domain].all) == 0 {
-		r.note(given, "the domain %q has no descriptors, so it limits nothing", domain)
-	}
+	return r.config.domains[domain]
 }
 
 func newLevel() *level { return &level{exact: map[pair]*descriptor{}, any: map[string]*descriptor{}} }
 
+// given is a descriptor as a file or a control plane gives it.
+type given struct {
+	*descriptor
+	limit  *draft
+	set    places      // keys of a limit
+	shared rules.Value // share_threshold
+	at     rules.Value
+	below  func(into *level, path string) // reads the descriptors below; nil without them
+}
+
 // descriptors reads a list of descriptors into a level.
 func (r *reader) descriptors(into *level, path string, list rules.Value) {
 	for _, v := range list.List("a list of descriptors, each beginning with '- key: '") {
-		d := &descriptor{}
-		at := r.descriptor(d, path, v)
-		if at == "" {
-			continue
-		}
-		if into.add(d, at, v); len(d.parts) > 1 {
-			r.noteUnreached(into, d, v)
-		}
+		r.put(into, path, r.descriptor(v))
 	}
 }
 
@@ -128,11 +159,10 @@ func (l *level) add(d *descriptor, path string, v rules.Value) {
 	}
 }
 
-// descriptor reads one descriptor. It returns its path, or "" without a key.
-func (r *reader) descriptor(d *descriptor, path string, v rules.Value) string {
-	l := &draft{Limit: &Limit{}}
+// descriptor reads one descriptor of a file.
+func (r *reader) descriptor(v rules.Value) given {
+	d, l, set := &descriptor{}, &draft{Limit: &Limit{}}, places{}
 	var below, shared rules.Value
-	set := places{}
 	r.fields(v, "a descriptor", map[string]func(rules.Value){
 		"key":             func(v rules.Value) { d.key = v.Text("a key") },
 		"value":           func(v rules.Value) { d.value = v.Text("a value") },
@@ -146,30 +176,42 @@ func (r *reader) descriptor(d *descriptor, path string, v rules.Value) string {
 		"metadata":        func(v rules.Value) { d.metadata, set["metadata"] = metadata(v), v },
 		"weir":            func(v rules.Value) { r.extension(l, v) },
 	})
+	g := given{descriptor: d, limit: l, set: set, shared: shared, at: v}
+	if !below.IsEmpty() {
+		g.below = func(into *level, path string) { r.descriptors(into, path, below) }
+	}
+	return g
+}
+
+// put checks a descriptor and adds it to a level, with its limit and the descriptors below it.
+func (r *reader) put(into *level, path string, g given) {
+	d, l := g.descriptor, g.limit
 	path += "." + joined(d.key, d.value)
 	switch {
 	case d.key == "":
-		v.Fail("the descriptor has no key")
-		return ""
+		g.at.Fail("the descriptor has no key")
+		return
 	case strings.Contains(d.key, "*"):
-		v.Fail("the key %q has a star, and only values are patterns", d.key)
-		return ""
+		g.at.Fail("the key %q has a star, and only values are patterns", d.key)
+		return
 	case d.share && !strings.Contains(d.value, "*"):
-		shared.Fail("share_threshold needs a value with a star")
+		g.shared.Fail("share_threshold needs a value with a star")
 	case l.extended && !l.given:
 		l.extensionAt.Fail("weir belongs to a rate_limit, and the descriptor has none")
 	}
 	if l.given {
 		d.limit = l.Limit
-		r.finish(l, path, v)
+		r.finish(l, path, g.at)
 	} else {
-		r.noteNoLimit(set)
+		r.noteNoLimit(g.set)
 	}
-	if !below.IsEmpty() {
+	if g.below != nil {
 		d.below = newLevel()
-		r.descriptors(d.below, path, below)
+		g.below(d.below, path)
 	}
-	return path
+	if into.add(d, path, g.at); len(d.parts) > 1 {
+		r.noteUnreached(into, d, g.at)
+	}
 }
 
 // metadata reads the metadata of a descriptor.

@@ -100,7 +100,7 @@ func TestTheEnvironmentSetsFlags(t *testing.T) {
 		"GRPC_SERVER_USE_TLS=true":                        "GRPC_SERVER_USE_TLS is true, and GRPC_SERVER_TLS_CERT or GRPC_SERVER_TLS_KEY is missing",
 		"LOG_LEVEL=WARNING":                               "log-level=warn",
 		"LOG_LEVEL=Info LOG_FORMAT=json":                  "log-format=json",
-		"CONFIG_TYPE=GRPC_XDS_SOTW":                       `CONFIG_TYPE is "GRPC_XDS_SOTW", and weir reads rules from files only`,
+		"CONFIG_TYPE=ETCD":                                `CONFIG_TYPE is "ETCD", want FILE or GRPC_XDS_SOTW`,
 		"BACKEND_TYPE=memcache":                           `BACKEND_TYPE is "memcache", and weir keeps states in memory or in Redis`,
 		"REDIS_SOCKET_TYPE=tcp REDIS_URL=rediss://h:1":    "engine=rediss://h:1",
 		"REDIS_SOCKET_TYPE=udp REDIS_URL=h:1":             `REDIS_SOCKET_TYPE is "udp", want unix or tcp`,

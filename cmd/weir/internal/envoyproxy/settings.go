@@ -30,7 +30,9 @@ type Environment struct {
 	Settings  Settings
 	Flags     map[string]string
 	Passwords map[string]string
-	Unused    []string // variables without a counterpart, each with what that means
+	// ControlPlane has the rules, if CONFIG_TYPE says so. Nil: files have them.
+	ControlPlane *ControlPlane
+	Unused       []string // variables without a counterpart, each with what that means
 }
 
 // variables reads environment variables, and collects their errors.
@@ -55,6 +57,16 @@ func (v *variables) flag(name string) bool {
 	return on
 }
 
+func (v *variables) duration(name string, otherwise time.Duration) time.Duration {
+	text := v.get(name)
+	if text == "" {
+		return otherwise
+	}
+	d, err := time.ParseDuration(text)
+	v.refuse(err != nil || d < 0, "%s is %q, want a duration like 30s", name, text)
+	return d
+}
+
 func (v *variables) refuse(bad bool, format string, values ...any) {
 	if bad {
 		v.problems = append(v.problems, fmt.Errorf(format, values...))
@@ -74,8 +86,15 @@ func Read(get func(string) string) (Environment, error) {
 			v.text("LIMIT_LIMIT_HEADER", "RateLimit-Limit"), v.text("LIMIT_REMAINING_HEADER", "RateLimit-Remaining"), v.text("LIMIT_RESET_HEADER", "RateLimit-Reset"),
 		},
 	}}
-	v.refuse(v.text("CONFIG_TYPE", "FILE") != "FILE", "CONFIG_TYPE is %q, and weir reads rules from files only", get("CONFIG_TYPE"))
+	switch kind := v.text("CONFIG_TYPE", "FILE"); kind {
+	case "FILE":
+	case "GRPC_XDS_SOTW":
+		e.ControlPlane = v.controlPlane()
+	default:
+		v.refuse(true, "CONFIG_TYPE is %q, want FILE or GRPC_XDS_SOTW", kind)
+	}
 	v.refuse(v.text("BACKEND_TYPE", "redis") != "redis", "BACKEND_TYPE is %q, and weir keeps states in memory or in Redis", get("BACKEND_TYPE"))
+	e.folder(v)
 	e.ports(v)
 	e.tls(v)
 	e.log(v)
@@ -84,11 +103,18 @@ func Read(get func(string) string) (Environment, error) {
 	return e, errors.Join(v.problems...)
 }
 
-// ports reads the addresses, the folder, and the age of connections.
-func (e *Environment) ports(v *variables) {
+// folder reads where the files are. With a control plane there are none.
+func (e *Environment) folder(v *variables) {
+	if e.ControlPlane != nil {
+		return
+	}
 	if v.get("RUNTIME_ROOT") != "" || v.get("RUNTIME_SUBDIRECTORY") != "" || v.get("RUNTIME_APPDIRECTORY") != "" {
 		e.Flags["config"] = filepath.Join(v.text("RUNTIME_ROOT", "/srv/runtime_data/current"), v.get("RUNTIME_SUBDIRECTORY"), v.text("RUNTIME_APPDIRECTORY", "config"))
 	}
+}
+
+// ports reads the addresses, and the age of connections.
+func (e *Environment) ports(v *variables) {
 	e.Flags["grpc"] = net.JoinHostPort(v.text("GRPC_HOST", "127.0.0.1"), v.text("GRPC_PORT", "8081"))
 	if path := v.get("GRPC_UDS"); path != "" {
 		e.Flags["grpc"] = "unix:" + path

@@ -11,7 +11,6 @@ var without = []struct{ name, nothing, instead string }{
 	{"REDIS_PERSECOND", "false", "limits by the second are in the Redis of the others"},
 	{"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "false", "the name in the certificate of Redis is verified"},
 	{"REDIS_TIMEOUT", "", "--deadline bounds a decision, 15ms by default"},
-	{"FORCE_START_WITHOUT_INITIAL_CONFIG", "false", "the daemon does not start without rules"},
 	{"USE_DOG_STATSD", "false", "metrics are not sent; --metrics offers them to Prometheus, and /stats shows the old names"},
 	{"STATSD_HOST", "", "metrics are not sent; --metrics offers them to Prometheus, and /stats shows the old names"},
 	{"EXTRA_TAGS", "", "metrics have no such tags"},
@@ -29,6 +28,9 @@ func (v *variables) unused() (list []string) {
 		if value := v.get(w.name); value != "" && !strings.EqualFold(value, w.nothing) {
 			list = append(list, fmt.Sprintf("%s=%s: %s", w.name, value, w.instead))
 		}
+	}
+	if v.text("CONFIG_TYPE", "FILE") == "FILE" && v.flag("FORCE_START_WITHOUT_INITIAL_CONFIG") {
+		list = append(list, "FORCE_START_WITHOUT_INITIAL_CONFIG=true: the daemon does not start without rules in files")
 	}
 	return list
 }

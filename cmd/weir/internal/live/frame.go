@@ -46,6 +46,7 @@ type Now struct {
 	Daemons      *Daemons      `json:"daemons,omitempty"`
 	Latency      *Latency      `json:"latency,omitempty"`
 	Reload       *Reload       `json:"reload,omitempty"`
+	Pushed       *Pushed       `json:"pushed,omitempty"`
 	Certificates []Certificate `json:"certificates,omitempty"`
 	Rules        int           `json:"rules"`
 	Overrides    int           `json:"overrides"`
@@ -61,6 +62,18 @@ type Engine struct {
 	Since  Time   `json:"since"`
 	Why    string `json:"why"`    // it is away
 	Policy string `json:"policy"` // that answers while it is away
+}
+
+// Pushed is which pushed rules are in force, and how the stream is that they came over.
+type Pushed struct {
+	Server    string `json:"server"`
+	Connected bool   `json:"connected"`
+	Since     Time   `json:"since"` // it is connected, or away
+	Why       string `json:"why"`   // it is away
+	Version   string `json:"version"`
+	At        *Time  `json:"at,omitempty"` // of the push; absent before the first one
+	Restored  bool   `json:"restored"`     // from a file
+	Refused   int    `json:"refused"`      // resources
 }
 
 // Daemons are those on the same engine.

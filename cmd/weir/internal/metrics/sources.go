@@ -10,6 +10,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/xds"
 )
 
 // Sources are what a scrape reads.
@@ -30,6 +31,8 @@ type Sources struct {
 	Saved func() (at time.Time, fails bool)
 	// RecordFails reports whether the record cannot be written. Nil without one.
 	RecordFails func() bool
+	// Origin says where pushed rules come from. Nil, or returns nil, for other rules.
+	Origin func() *xds.Origin
 	// Overrides returns the number of keys with another limit in force.
 	Overrides func() int
 }
@@ -63,6 +66,12 @@ var (
 	overrides     = gauge("weir_overrides", "Blocks, allows and limits of single keys or prefixes in force.")
 	reloadFailing = gauge("weir_rules_reload_failing", "1 while the files have problems, so that rules of before are in force.")
 
+	planeConnected  = gauge("weir_control_plane_connected", "1 while the stream of the control plane is open, 0 while the rules in force stay without it.")
+	planeAnswers    = counter("weir_control_plane_answers_total", "Answers of the control plane, by result: accepted, or refused for at least one resource.", "result")
+	pushedAt        = gauge("weir_pushed_timestamp_seconds", "When the control plane pushed the rules in force, in seconds since 1970.")
+	pushedResources = gauge("weir_pushed_resources", "Resources of the control plane in force.")
+	pushedRefused   = gauge("weir_pushed_resources_refused", "Resources of the last answer that are not in force as they were pushed.")
+
 	credentialsFailing = gauge("weir_credentials_reload_failing", "1 while files of tokens or certificates have problems, so that those of before are in use.")
 	certificateEnds    = gauge("weir_certificate_expiry_timestamp_seconds", "When the first certificate in a file ends, by the flag that names the file.", "flag")
 
@@ -84,7 +93,7 @@ var (
 	oldest  = gauge("weir_waiting_oldest_seconds", "How long the caller has waited that waits longest, by rule.", "rule")
 	waits   = counter("weir_waits_total", "Waits that have ended, by rule and end: granted, or the reason.", "rule", "end")
 
-	values = []value{ready, engineUp, peers, daemonsSeen, ruleNumber, overrides, reloadFailing, credentialsFailing, certificateEnds, savedAt, saveFailing, recordFails, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits}
+	values = []value{planeConnected, planeAnswers, pushedAt, pushedResources, pushedRefused, ready, engineUp, peers, daemonsSeen, ruleNumber, overrides, reloadFailing, credentialsFailing, certificateEnds, savedAt, saveFailing, recordFails, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits}
 )
 
 // collector reads the sources.
@@ -103,6 +112,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	engineUp.send(to, truth(c.Desk.EngineFails() == ""))
 	c.collectDaemons(to)
 	c.collectRules(to)
+	c.collectOrigin(to)
 	c.collectCredentials(to)
 	c.collectFiles(to)
 	c.collectKeys(to)
@@ -130,6 +140,24 @@ func (c collector) collectRules(to chan<- prometheus.Metric) {
 		overrides.send(to, float64(c.Overrides()))
 	}
 	reloadFailing.send(to, truth(failing))
+}
+
+func (c collector) collectOrigin(to chan<- prometheus.Metric) {
+	if c.Origin == nil {
+		return
+	}
+	o := c.Origin()
+	if o == nil {
+		return
+	}
+	planeConnected.send(to, truth(o.Connected))
+	planeAnswers.send(to, float64(o.Accepted), "accepted")
+	planeAnswers.send(to, float64(o.Refused), "refused")
+	if !o.Pushed.IsZero() {
+		pushedAt.send(to, float64(o.Pushed.Unix()))
+	}
+	pushedResources.send(to, float64(o.Resources))
+	pushedRefused.send(to, float64(len(o.Bad)))
 }
 
 func (c collector) collectCredentials(to chan<- prometheus.Metric) {

@@ -107,6 +107,10 @@ func (s *Server) answer(ctx context.Context, who *door.Identity, r *service.Rate
 		s.Stats.Refused.Add(1)
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
+	if in.compat != nil && in.compat.Unloaded {
+		s.Stats.Refused.Add(1)
+		return nil, status.Error(codes.Unavailable, "rls: no rate limit configuration loaded: the control plane has pushed no rules yet")
+	}
 	return s.decide(ctx, who, in, r)
 }
 

@@ -23,6 +23,7 @@ func (c *Config) Describe(r *Rule) (fields []Field) {
 			fields = append(fields, Field{name, text})
 		}
 	}
+	add("full name", r.Full, r.Full != "")
 	add("match", c.matchText(r), !r.named())
 	for _, flag := range []struct {
 		name string

@@ -80,6 +80,12 @@ func ReadForeign(f File, left *Size, problems *Problems) (Value, bool) {
 	return v.of(root.Node), true
 }
 
+// Whole returns a value that stands for all of a resource that is no text. Problems of it name the resource, and no line.
+func Whole(name string, problems *Problems) Value {
+	nowhere := &token.Token{Position: &token.Position{}}
+	return Value{n: node{&ast.StringNode{BaseNode: &ast.BaseNode{}, Token: nowhere}, &document{name: name, problems: problems}, ""}}
+}
+
 // Visit collects anchors.
 func (v Value) Visit(n ast.Node) ast.Visitor {
 	if a, ok := n.(*ast.AnchorNode); ok {

@@ -55,6 +55,7 @@ const (
 // Rule is one rule of a file. Its fields do not change.
 type Rule struct {
 	Name      string
+	Full      string // the name by which engines know a rule of a control plane; "" for Name
 	File      string
 	Line      int
 	Message   string                 // for people whose request the rule refuses

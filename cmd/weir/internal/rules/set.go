@@ -44,6 +44,24 @@ func Open(o Options, paths ...string) (*Set, error) {
 	return s, nil
 }
 
+// Of returns a Set of rules that come from elsewhere than files. Put replaces them; Reload and Watch read nothing.
+func Of(config *Config) *Set {
+	s := &Set{}
+	s.current.Store(config)
+	s.last.Store(&Reload{Before: config, Now: config})
+	return s
+}
+
+// Put replaces the rules of Of. The problems are those of rules that are not in force; nil without any.
+func (s *Set) Put(config *Config, problems error) Reload {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.current.Swap(config)
+	r := Reload{Before: before, Now: config, Restart: restart(before, config), Err: problems}
+	s.last.Store(&r)
+	return r
+}
+
 // Check lets later reloads refuse rules that an engine cannot hold. Call it before Watch.
 func (s *Set) Check(check func(rules ...*weir.Rule) error) { s.options.Check = check }
 

@@ -20,7 +20,7 @@ func (o *options) apart(out, errs io.Writer) error {
 		return o.state.cannot("follow", err)
 	}
 	uses := slices.Concat(
-		cli.FileUse{Purpose: "--state", Path: state, Writes: true}.Beside(lockEnd, badEnd, overridesEnd, overridesEnd+".secret"),
+		cli.FileUse{Purpose: "--state", Path: state, Writes: true}.Beside(lockEnd, badEnd, overridesEnd, overridesEnd+".secret", pushedEnd),
 		cli.FileUse{Purpose: "--record", Path: o.record.path, Writes: true}.Beside(full...),
 		cli.FileUse{Purpose: "--engine", Path: sqlengine.File(o.engine.where), Writes: true}.Beside("-wal", "-shm", "-journal"),
 		[]cli.FileUse{

@@ -26,6 +26,7 @@ type compatOptions struct {
 	as       string
 	settings envoyproxy.Settings
 	unused   []string
+	plane    *envoyproxy.ControlPlane // that pushes rules; nil for rules in files
 	stats    envoyproxy.Stats
 }
 
@@ -54,7 +55,7 @@ func (o *compatOptions) apply(cmd *cobra.Command) error {
 	if err != nil {
 		return cli.Misuse(fmt.Errorf("--compat envoyproxy: %w", err), "docs/howto/envoy.md#environment lists the environment variables")
 	}
-	o.settings, o.unused = read.Settings, read.Unused
+	o.settings, o.unused, o.plane = read.Settings, read.Unused, read.ControlPlane
 	for name, password := range read.Passwords {
 		_ = os.Setenv(name, password) // for the URL of --engine; it fails for no name that has been read
 	}
@@ -66,7 +67,10 @@ func (o *compatOptions) apply(cmd *cobra.Command) error {
 			return cli.Misuse(fmt.Errorf("--compat envoyproxy: --%s: %w", name, err), "docs/howto/envoy.md#environment lists the environment variables")
 		}
 	}
-	if !cmd.Flags().Changed("config") {
+	switch files := cmd.Flags().Changed("config"); {
+	case files && o.plane != nil:
+		return cli.Misusef("leave --config out, or CONFIG_TYPE", "--config with CONFIG_TYPE=GRPC_XDS_SOTW: the control plane has the rules")
+	case !files && o.plane == nil:
 		return cli.Misusef("name the folder of its files: --config DIR, or RUNTIME_ROOT", "--compat envoyproxy without --config")
 	}
 	return nil

@@ -25,8 +25,9 @@ type configOptions struct {
 
 // inUse are the rules at the start.
 type inUse struct {
-	named []*weir.Rule
-	set   *rules.Set // nil without files
+	named  []*weir.Rule
+	set    *rules.Set // nil without files
+	pushed *pushed    // nil without a control plane
 }
 
 func (o *configOptions) addFlags(cmd *cobra.Command) {
@@ -52,7 +53,7 @@ func (o *configOptions) load(parsing rules.Options) (*inUse, error) {
 	case err != nil:
 		return nil, rules.Refused("serve: --config", err)
 	}
-	return &inUse{set.Config().Named(), set}, nil
+	return &inUse{named: set.Config().Named(), set: set}, nil
 }
 
 // warn logs what the files say that has no effect.
@@ -109,30 +110,52 @@ func (o *options) fill(isSet func(flag string) bool, files *rules.Config) error 
 	return o.checkEngine(isSet)
 }
 
+// news are told of rules that come into force.
+type news struct {
+	api      *api.API
+	desk     *desk.Desk
+	seen     *metrics.Metrics
+	watching *live.Live
+	also     func(*rules.Config)
+	log      *slog.Logger
+}
+
 // keepUp uses changed files until the context ends.
-func (u *inUse) keepUp(ctx context.Context, to *api.API, d *desk.Desk, seen *metrics.Metrics, watching *live.Live, also func(*rules.Config), again <-chan os.Signal, log *slog.Logger) {
+func (u *inUse) keepUp(ctx context.Context, again <-chan os.Signal, tell *news) {
 	u.set.Watch(ctx, again, func(r rules.Reload) {
 		if r.Now == nil {
-			log.Error("changes of rules files may go unnoticed", "err", r.Err)
+			tell.log.Error("changes of rules files may go unnoticed", "err", r.Err)
 			return
 		}
-		to.Reloaded(r.Err)
-		watching.Reloaded(problemsOf(r.Err))
+		tell.use(r)
 		if r.Err != nil {
-			seen.Reloaded(nil, nil, r.Err)
-			log.Error("the rules in force stay: rules files have problems", "err", r.Err)
-			notifyReload(log, "the rules in force stay: rules files have problems")
+			tell.log.Error("the rules in force stay: rules files have problems", "err", r.Err)
+			notifyReload(tell.log, "the rules in force stay: rules files have problems")
 			return
 		}
-		logChanges(log, rules.Diff(r.Before, r.Now))
-		d.Use(r.Now.Named(), r.Now)
-		also(r.Now)
-		seen.Reloaded(r.Before, r.Now, nil)
-		log.Info("rules reloaded", "rules", len(r.Now.Rules))
-		u.warn(log)
-		notifyReload(log, fmt.Sprintf("%d rules", len(r.Now.Rules)))
+		tell.log.Info("rules reloaded", "rules", len(r.Now.Rules))
+		u.warn(tell.log)
+		notifyReload(tell.log, fmt.Sprintf("%d rules", len(r.Now.Rules)))
 		for _, field := range r.Restart {
-			log.Warn("a field of the rules files takes effect at the next start", "field", field)
+			tell.log.Warn("a field of the rules files takes effect at the next start", "field", field)
 		}
 	})
+}
+
+// use puts the rules of a reload in force, if they differ from those before, and tells everyone of its problems.
+func (n *news) use(r rules.Reload) {
+	n.api.Reloaded(r.Err)
+	n.watching.Reloaded(problemsOf(r.Err))
+	if r.Err != nil {
+		n.seen.Reloaded(nil, nil, r.Err)
+	}
+	if r.Before == r.Now {
+		return
+	}
+	logChanges(n.log, rules.Diff(r.Before, r.Now))
+	n.desk.Use(r.Now.Named(), r.Now)
+	n.also(r.Now)
+	if r.Err == nil {
+		n.seen.Reloaded(r.Before, r.Now, nil)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/xds"
 )
 
 // liveOptions are the flags of the live page.
@@ -52,7 +53,7 @@ func (o *options) newLive(ctx context.Context, d *started, s *server) *live.Live
 		Now: func() live.Now {
 			now := live.Now{Version: version, Revision: revision, Started: live.TimeOf(began), Ctl: o.ports.ctl(), Unready: s.api.Unready(),
 				Rules: s.desk.InForce().Number(), Overrides: len(d.changed.Entries()), Waiting: s.desk.WaitingCallers()}
-			now.Engine = o.engine.state(d.engine, began)
+			now.Engine, now.Pushed = o.engine.state(d.engine, began), pushedNow(d.used.pushed.origin())
 			if memory, ok := weir.Find[*weir.Memory](d.engine.Engine); ok {
 				stats := memory.Stats()
 				now.Keys, now.MaxKeys = stats.Keys, stats.MaxKeys
@@ -70,6 +71,19 @@ func (o *options) newLive(ctx context.Context, d *started, s *server) *live.Live
 	ctx, o.ports.unwatch = context.WithCancel(context.WithoutCancel(ctx))
 	go l.Run(ctx)
 	return l
+}
+
+// pushedNow is which pushed rules are in force, for viewers.
+func pushedNow(o *xds.Origin) *live.Pushed {
+	if o == nil {
+		return nil
+	}
+	now := &live.Pushed{Server: o.Server, Connected: o.Connected, Since: live.TimeOf(o.Since), Why: o.Why, Version: o.Version, Restored: o.Restored, Refused: len(o.Bad)}
+	if !o.Pushed.IsZero() {
+		at := live.TimeOf(o.Pushed)
+		now.At = &at
+	}
+	return now
 }
 
 // state is how the engine is, for viewers.

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -124,7 +125,7 @@ func (o *options) check(isSet func(flag string) bool) error {
 			return err
 		}
 	}
-	if len(o.rules.paths) > 0 { // files may say more
+	if len(o.rules.paths) > 0 || o.compat.plane != nil { // files may say more
 		return nil
 	}
 	if err := o.checkPorts(isSet); err != nil {
@@ -138,7 +139,7 @@ func (o *options) checkPorts(isSet func(flag string) bool) error {
 	if err := o.ports.checkFiles(); err != nil {
 		return err
 	}
-	return o.ports.envoy.check(isSet, len(o.rules.paths) > 0)
+	return o.ports.envoy.check(isSet, len(o.rules.paths) > 0 || o.compat.plane != nil)
 }
 
 // checkEngine checks the flags that depend on the engine. Rules files may name that, so with them it has to wait.
@@ -146,7 +147,7 @@ func (o *options) checkEngine(isSet func(flag string) bool) error {
 	if err := o.engine.check(isSet); err != nil {
 		return err
 	}
-	return o.state.check(isSet, o.engine.shared())
+	return o.state.check(isSet, o.engine.shared(), o.compat.plane != nil)
 }
 
 // run opens what the daemon needs, the listener last, and serves until the context ends.
@@ -157,7 +158,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	used, err := o.rules.load(parsing)
+	used, err := o.load(parsing)
 	if err != nil {
 		return err
 	}
@@ -182,10 +183,13 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if err := o.apart(out, errs); err != nil {
 		return err
 	}
-	if err := o.state.claim(ctx); err != nil {
+	kept := o.pushedFile()
+	claimed := cmp.Or(kept, &o.state)
+	if err := claimed.claim(ctx); err != nil {
 		return err
 	}
-	defer o.state.release()
+	defer claimed.release()
+	used.open(kept, log)
 	if err := o.ports.readFiles(); err != nil {
 		return err
 	}
@@ -194,6 +198,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer engine.close()
+	engine.Engine = used.around(engine.Engine)
 	changed, err := o.overrides(ctx, log, engine)
 	if err != nil {
 		return err
@@ -250,21 +255,21 @@ func (o *options) desk(d *started, watching *live.Live) *desk.Desk {
 // answer serves until the context ends.
 func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	asked := o.state.saveSignals() // before the announcement names this process
-	again := reloadSignals(d.used.set != nil)
+	again := reloadSignals(d.used.set != nil && d.used.pushed == nil)
 	s := server{log: d.log, ports: &o.ports, door: *o.ports.door(d.named, d.listener.Addr()), open: connections{most: d.most}, drain: o.drain, grace: o.grace}
 	watching := o.newLive(ctx, d, &s)
 	defer o.ports.unwatch()
 	s.desk = o.desk(d, watching)
-	s.unhealthy = func() string { return o.compat.unhealthy(s.api, s.desk) }
+	s.unhealthy = func() string { return cmp.Or(o.compat.unhealthy(s.api, s.desk), d.used.pushed.unhealthy()) }
 	o.compat.begin(d.log, d.used.config())
 	d.changed.logIdle(d.used.named, d.used.config())
 	d.used.warn(d.log)
 	o.warnOfFlags(d.log)
 	o.warnOfPolicies(d.log, d.used.config())
 	envoy := o.ports.envoy.server(s.desk, &o.compat.stats, d.log)
-	s.api = api.New(api.Options{Desk: s.desk, Log: d.log, Serves: door.Serves, Who: door.Of, Keys: d.seen.Top, Dynamic: o.dynamic, Check: d.check, Troubles: o.troubles, Also: o.compat.paths(envoy, s.unhealthy)})
+	s.api = api.New(api.Options{Desk: s.desk, Log: d.log, Serves: door.Serves, Who: door.Of, Keys: d.seen.Top, Dynamic: o.dynamic, Check: d.check, Troubles: o.troubles, Waiting: d.used.pushed.waiting, Also: o.compat.paths(envoy, s.unhealthy)})
 	d.changed.OnChange(s.desk.Changed)
-	d.seen.Watch(metrics.Sources{Engine: d.engine.Engine, Desk: s.desk, Unready: s.api.Unready, Rules: d.used.set, Overrides: func() int { return len(d.changed.Entries()) },
+	d.seen.Watch(metrics.Sources{Engine: d.engine.Engine, Desk: s.desk, Unready: s.api.Unready, Rules: d.used.set, Origin: d.used.pushed.origin, Overrides: func() int { return len(d.changed.Entries()) },
 		Daemons: d.engine.daemons(), Certificates: o.ports.keys.Ends, CredentialsFail: o.ports.keys.Failing, Saved: o.savedAt(), RecordFails: o.recordFails()})
 	traced, endTraces := o.traces.begin(d.seen.HTTP(s.api, s.api.Serves), s.api.Serves, d.seen, d.log)
 	defer endTraces()
@@ -290,16 +295,24 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 		o.ports.warnOfModes(d.log)
 		go o.ports.keepFiles(ctx, d.log)
 	}
-	if d.used.set != nil {
-		d.used.set.Check(d.engine.Check)
-		go d.used.keepUp(ctx, s.api, s.desk, d.seen, watching, func(config *rules.Config) {
-			o.compat.warn(d.log, config)
-			o.warnOfPolicies(d.log, config)
-			d.changed.logIdle(config.Named(), config)
-			if envoy != nil {
-				envoy.Use(config)
-			}
-		}, again, d.log)
-	}
+	o.keepRules(ctx, d, again, &news{s.api, s.desk, d.seen, watching, func(config *rules.Config) {
+		o.compat.warn(d.log, config)
+		o.warnOfPolicies(d.log, config)
+		d.changed.logIdle(config.Named(), config)
+		if envoy != nil {
+			envoy.Use(config)
+		}
+	}, d.log})
 	return o.state.keepWhile(d.engine.memory, asked, func() error { return s.serve(ctx, d.listener) })
+}
+
+// keepRules uses changed rules until the context ends.
+func (o *options) keepRules(ctx context.Context, d *started, again <-chan os.Signal, tell *news) {
+	switch u := d.used; {
+	case u.pushed != nil:
+		go u.pushed.keepUp(ctx, d.engine.Check, tell)
+	case u.set != nil:
+		u.set.Check(d.engine.Check)
+		go u.keepUp(ctx, again, tell)
+	}
 }

@@ -48,13 +48,13 @@ func (f *stateFile) addFlags(cmd *cobra.Command) {
 }
 
 // check refuses flags that are out of bounds, and flags of the memory engine beside a shared engine.
-func (f *stateFile) check(isSet func(flag string) bool, shared bool) error {
+func (f *stateFile) check(isSet func(flag string) bool, shared, pushed bool) error {
 	switch {
 	case f.every < 0:
 		return cli.Misusef("use a duration of 0 or more, like 10s or 5m", "--state-every %v: a negative duration", f.every)
 	case f.keys < 1:
 		return cli.Misusef("a key takes up to 28 bytes; the default is "+strconv.Itoa(defaultKeys), "--max-keys %d: not a number of keys", f.keys)
-	case shared && f.path != "":
+	case shared && f.path != "" && !pushed: // pushed rules are in a file beside it
 		return cli.Misusef("leave --state out; the server keeps the state across a restart as docs/howto/redis.md and docs/howto/sql.md say", "--state with --engine: the state is in the server")
 	case shared && isSet("max-keys"):
 		return cli.Misusef("leave --max-keys out; docs/howto/redis.md says how to bound the memory of Redis", "--max-keys with --engine: the keys are in the server")

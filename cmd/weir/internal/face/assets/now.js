@@ -32,6 +32,15 @@ function reloadText(reload) {
   return `${when} failed, and the rules of before are in force: ${reload.problems?.slice(0, 3).map(visible).join('; ') ?? hidden}`
 }
 
+/** pushedText says in words which rules of the control plane are in force, and whether it is there. */
+export function pushedText(pushed, at) {
+  if (!pushed) return ''
+  const stream = `${visible(pushed.server)} ${pushed.connected ? 'connected' : 'away'} since ${clock(pushed.since)} (${lasting(at - pushed.since)})${pushed.why ? `: ${visible(pushed.why)}` : ''}`
+  if (pushed.at === undefined) return `${stream}; no rules were pushed yet`
+  const refused = pushed.refused ? `; ${count(pushed.refused)} ${pushed.refused === 1 ? 'resource' : 'resources'} refused` : ''
+  return `${stream}; version ${visible(pushed.version)}, pushed ${lasting(at - pushed.at)} ago${pushed.restored ? ', restored from a file' : ''}${refused}`
+}
+
 function daemonsText({ seen, peers, auto } = {}) {
   if (!seen) return ''
   return `${seen} on this engine${peers ? `; a share is one of ${peers}${auto ? ', by itself' : ''}` : ''}`
@@ -57,6 +66,7 @@ function showFacts({ now, at, rules }) {
   fact('Daemons', daemonsText(now.daemons))
   fact('Ready', now.unready ? `no: ${now.unready}` : 'yes', now.unready ? 'bad' : '')
   fact('Rules', `${count(now.rules)} in force${now.overrides ? `, ${count(now.overrides)} ${now.overrides === 1 ? 'override' : 'overrides'}` : ''}`)
+  fact('Control plane', pushedText(now.pushed, at), now.pushed && (!now.pushed.connected || now.pushed.refused) ? 'warn' : '')
   fact('Last reload', reloadText(now.reload), now.reload && !now.reload.ok ? 'bad' : '')
   fact('Waiting', now.waiting ? `${count(now.waiting)} callers` : '')
   fact('Keys in memory', now.max_keys ? `${count(now.keys)} of ${count(now.max_keys)} at most` : '')
