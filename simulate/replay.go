@@ -23,6 +23,7 @@ func (t *Traffic) Replay(candidates []Candidate, options Options) (Report, error
 	progress := progress{tell: options.Progress, of: int64(len(t.events)) * int64(len(candidates))}
 	report := t.report()
 	report.Busiest = t.busiest(windowsOf(candidates))
+	report.Unshown = t.unshown(&report, candidates)
 	var outcomes []*outcome
 	for _, c := range candidates {
 		outcome, err := t.decide(c, &progress)

@@ -18,7 +18,9 @@ type Report struct {
 	First  time.Time     `json:"-"`    // the earliest event; zero without events
 	Last   time.Time     `json:"-"`    // the latest event
 	Limits []LimitReport `json:"limits"`
-	Holds  []HoldReport  `json:"holds,omitempty"` // if they were tried: see Traffic.Holds
+	// Unshown are the limits whose windows are longer than the log.
+	Unshown []Unshown    `json:"unshown,omitempty"`
+	Holds   []HoldReport `json:"holds,omitempty"` // if they were tried: see Traffic.Holds
 	// Difference compares the first two limits, if there are exactly two.
 	Difference *Difference `json:"difference,omitempty"`
 	Busiest    []Busiest   `json:"busiest,omitempty"` // in order of length

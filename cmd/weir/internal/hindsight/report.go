@@ -37,6 +37,7 @@ func (t *Traffic) Report(o Options) (simulate.Report, error) {
 			return report, err
 		}
 		report.Limits = append(report.Limits, reports...)
+		report.Unshown = append(report.Unshown, t.unshown(at, report.First, report.Last)...)
 	}
 	if len(results) == 2 {
 		report.Difference = simulate.Differ(results[0].all, results[1].all, t.clients.texts, o.Top)

@@ -75,7 +75,8 @@ func (d *diff) run(cmd *cobra.Command, args []string) error {
 			Changes []rules.Change  `json:"changes"`
 			Log     simulate.Report `json:"log"`
 		}{changes, report}
-		text += "\n" + hindsight.Text(report, cli.ScreenOf(cmd.OutOrStdout()))
+		s := cli.ScreenOf(cmd.OutOrStdout())
+		text += "\n" + s.Wrap(cli.UnshownLines(report.Unshown, "key", "keys"), 2) + hindsight.Text(report, s)
 	}
 	if err := d.form.write("rules diff", cmd.OutOrStdout(), value, text); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 // reportTable returns the report for people: the limits side by side, then the worst keys and minutes of each.
 func reportTable(key simulate.Key, report simulate.Report, s screen.Screen) string {
 	var b strings.Builder
+	b.WriteString(s.Wrap(cli.UnshownLines(report.Unshown, "key", "keys"), 2))
 	writeHead(&b, fmt.Sprintf("%s by %s", cli.Plural(int64(report.Keys), "key"), cli.Printable(key.String())), report, s)
 	b.WriteString(s.Table(limitTable(report)))
 	if len(report.Holds) > 0 {

@@ -67,6 +67,7 @@ func (o *options) printRules(out io.Writer, logs []string, report simulate.Repor
 	}
 	return o.Write(out, report, plot, func(s screen.Screen, drawn string) string {
 		var b strings.Builder
+		b.WriteString(s.Wrap(cli.UnshownLines(report.Unshown, "key", "keys"), 2))
 		writeHead(&b, cli.Plural(int64(report.Keys), "client"), report, s)
 		b.WriteString(hindsight.Text(report, s))
 		for _, l := range report.Limits {

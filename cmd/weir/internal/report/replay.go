@@ -89,6 +89,16 @@ func (p *replayPage) head(headline string, lead []string) {
 	}
 	p.Title, p.Kind = "Report of "+read, "weir replay · "+read
 	p.Headline, p.Lead = headline, lead
+	if all := p.Result.Unshown; len(all) > 0 { // what follows says less than it seems to
+		var first []string
+		for _, u := range all[:min(len(all), mostDrawn)] {
+			if u.File != "" {
+				u.File = filepath.Base(u.File)
+			}
+			first = append(first, capital(cli.UnshownText(u, p.who.one, p.who.many))+".")
+		}
+		p.Headline, p.Lead = first[0], slices.Concat(first[1:], []string{headline}, lead)
+	}
 	p.About = fmt.Sprintf("%s of %s", cli.Plural(p.requests(), "request"), p.who.count(int64(p.Result.Keys)))
 	if !p.Result.First.IsZero() {
 		p.About += fmt.Sprintf(", from %s to %s UTC", instant(p.Result.First), instant(p.Result.Last))
