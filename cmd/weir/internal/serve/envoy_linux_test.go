@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +25,8 @@ type shop struct {
 	url   string
 	envoy *gatewaytest.Proxy
 	admin string // the socket of the daemon
+	flags []string
+	weir  *exec.Cmd
 }
 
 // startShop starts the daemon by the command line of a block, with a rules file, and Envoy with a configuration. The shop answers with
@@ -44,12 +48,29 @@ func startShop(t *testing.T, of gatewaytest.Block, rules, config string, flags .
 	s := &shop{url: "http://" + entry, admin: filepath.Join(t.TempDir(), "admin.sock")}
 	command := replaceWord(of.Command, "weir.yaml", file)
 	command[slices.Index(command, "--grpc")+1] = grpc
-	startDaemon(t, append(append(command[1:], "--http", "127.0.0.1:0", "--admin", "unix:"+s.admin), flags...)...)
+	s.flags = append(append(command[1:], "--http", "127.0.0.1:0", "--admin", "unix:"+s.admin), flags...)
+	s.start(t)
+	t.Cleanup(func() { s.stop(t) })
 	s.envoy = gatewaytest.Envoy(t, entry, replaceAll(t, config, map[string]string{
 		"address: 0.0.0.0, port_value: 10000": socketAddress(entry), "address: 127.0.0.1, port_value: 9000": socketAddress(pages.Listener.Addr().String()),
 		"address: 127.0.0.1, port_value: 8081": socketAddress(grpc), "timeout: 0.1s": "timeout: 30s",
 	}))
 	return s
+}
+
+// start starts the daemon, and stop ends it.
+func (s *shop) start(t *testing.T) {
+	t.Helper()
+	s.weir = daemonCommand(t, s.flags...)
+	s.weir.Stderr = t.Output()
+	startAndFindURL(t, s.weir)
+}
+
+func (s *shop) stop(t *testing.T) {
+	t.Helper()
+	if err := stopDaemon(s.weir); err != nil {
+		t.Errorf("weir serve ended with %v", err)
+	}
 }
 
 // inPlace returns a configuration with a block in place of the one that begins with the same line. The indentation is that of the
@@ -249,5 +270,104 @@ func (s *shop) await(t *testing.T, what string, happened func() bool) {
 		if time.Since(began) > patience {
 			t.Fatalf("%s does not happen", what)
 		}
+	}
+}
+
+// withCosts returns the configuration of the shop with the routes and the filter that report costs.
+func withCosts(t *testing.T) (of gatewaytest.Block, rules, config string) {
+	t.Helper()
+	of = gatewaytest.Documented(t, "envoy/shop")
+	filter := gatewaytest.Documented(t, "envoy/metadata").Text
+	config = inPlace(t, of.Text, gatewaytest.Documented(t, "envoy/costs").Text)
+	return of, gatewaytest.Documented(t, "weir/tokens").Text, before(t, config, "- name: envoy.filters.http.ratelimit", filter)
+}
+
+// spend asks for work that costs tokens.
+func (s *shop) spend(t *testing.T, user, tokens string) *http.Response {
+	t.Helper()
+	response, _ := askFrom(t, "127.0.0.1", s.url+"/", "X-User", user, "X-Want", tokens)
+	if got := response.Header.Get("X-Tokens"); got != "" {
+		t.Errorf("the client sees X-Tokens: %s", got)
+	}
+	return response
+}
+
+// told returns the units of costs that the daemon has counted.
+func (s *shop) told(t *testing.T) int {
+	t.Helper()
+	text := getText(t, socketClient(t, s.admin), "http://localhost/metrics")
+	_, value, _ := strings.Cut(text, `weir_told_units_total{outcome="counted",rule="tokens"} `)
+	value, _, _ = strings.Cut(value, "\n")
+	n, _ := strconv.ParseFloat(value, 64) // 0 without the metric
+	return int(n)
+}
+
+// A budget of a million tokens loses what each answer cost, and admits until it is spent.
+func TestEnvoyReportsCostsAsItsPageSays(t *testing.T) {
+	t.Parallel()
+	of, rules, config := withCosts(t)
+	s := startShop(t, of, rules, config)
+	for i := range 2 {
+		if got := s.spend(t, "ann", "600000"); got.StatusCode != http.StatusOK {
+			t.Fatalf("request %d: %d, want it admitted", i+1, got.StatusCode)
+		}
+		s.await(t, "the report of a cost", func() bool { return s.told(t) == 600000*(i+1) })
+	}
+	refusal := s.spend(t, "ann", "1")
+	if got := refusal.Header.Get("Ratelimit"); refusal.StatusCode != http.StatusTooManyRequests || !strings.HasPrefix(got, `"tokens";r=0;t=`) {
+		t.Errorf("a budget that is spent: %d, RateLimit %q", refusal.StatusCode, got)
+	}
+	if got := s.spend(t, "ben", ""); got.StatusCode != http.StatusOK {
+		t.Errorf("another user: %d, want it admitted", got.StatusCode)
+	}
+	s.checkRefused(t, map[string]int{"tokens": 1})
+}
+
+// Envoy drops a cost that is missing or too large, and what it reports while the daemon is away.
+func TestEnvoyDropsCostsAsItsPageSays(t *testing.T) {
+	t.Parallel()
+	of, rules, config := withCosts(t)
+	s := startShop(t, of, rules, config)
+	s.spend(t, "ann", "")
+	s.spend(t, "ann", "1000000001")
+	s.spend(t, "ann", "20")
+	s.await(t, "the report of a cost", func() bool { return s.told(t) >= 20 })
+	if got := s.told(t); got != 20 {
+		t.Errorf("%d units were counted, want 20", got)
+	}
+	s.stop(t)
+	if got := s.spend(t, "ann", "30"); got.StatusCode != http.StatusOK {
+		t.Errorf("without the daemon: %d, want it admitted", got.StatusCode)
+	}
+	s.start(t)
+	s.await(t, "a report after the daemon is back", func() bool {
+		s.spend(t, "ann", "40")
+		return s.told(t) >= 40
+	})
+	if got := s.told(t); got%40 != 0 {
+		t.Errorf("%d units were counted, want those of 40 alone", got)
+	}
+}
+
+// Under route Envoy ignores hits_addend: each call has one hit, both before the work and after it.
+func TestEnvoyIgnoresCostsUnderRoute(t *testing.T) {
+	t.Parallel()
+	of, rules, config := withCosts(t)
+	_, limits, _ := strings.Cut(gatewaytest.Documented(t, "envoy/costs").Text, "        rate_limits:\n")
+	config = inPlace(t, config, "routes:\n  - match: {prefix: /}\n    route:\n      cluster: shop\n      rate_limits:\n"+limits)
+	s := startShop(t, of, rules, config)
+	for range 2 {
+		s.spend(t, "ann", "600000")
+	}
+	const admitted = `weir_decisions_total{reason="",result="admitted",rule="tokens"} 4`
+	s.await(t, "a second call for each request", func() bool {
+		return strings.Contains(getText(t, socketClient(t, s.admin), "http://localhost/metrics"), admitted)
+	})
+	if got := s.told(t); got != 0 {
+		t.Errorf("%d units were told, want none", got)
+	}
+	response := s.spend(t, "ann", "600000")
+	if got := response.Header.Get("Ratelimit"); !strings.HasPrefix(got, `"tokens";r=999995;`) {
+		t.Errorf("after five hits: RateLimit %q, want 999995 left", got)
 	}
 }
