@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/weirflow/weir/internal/gatewaytest"
 	"github.com/weirflow/weir/internal/redistest"
-	"github.com/weirflow/weir/internal/testprocess"
 )
 
 // TestTheComposeFilesLimitEachAddress runs the processes of deploy/compose by its files, on free ports and with timeouts for a busy
@@ -97,32 +95,8 @@ func composeCommand(t *testing.T, folder string, values map[string]string) (comm
 	return command
 }
 
-// loopback returns a free address.
-func loopback(t *testing.T) string { return "127.0.0.1:" + strconv.Itoa(testprocess.FreePort(t)) }
-
 // socketAddress returns an address as Envoy's configuration has it.
 func socketAddress(addr string) string {
 	host, port, _ := strings.Cut(addr, ":")
 	return "address: " + host + ", port_value: " + port
-}
-
-// refusals returns how often each rule refused, by the metrics on the admin socket of a daemon.
-func refusals(t *testing.T, admin string) map[string]int {
-	t.Helper()
-	text := getText(t, socketClient(t, admin), "http://localhost/metrics")
-	refused := map[string]int{}
-	for line := range strings.Lines(text) {
-		labels, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
-		if !strings.HasPrefix(labels, "weir_decisions_total{") || !strings.Contains(labels, `result="refused"`) {
-			continue
-		}
-		_, rule, _ := strings.Cut(labels, `rule="`)
-		rule, _, _ = strings.Cut(rule, `"`)
-		n, err := strconv.Atoi(value)
-		if err != nil {
-			t.Fatalf("the metric %s", line)
-		}
-		refused[rule] += n
-	}
-	return refused
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,28 +21,27 @@ import (
 // it through by the configuration of its section there.
 func TestAFrozenDaemonCostsAGatewayItsTimeoutAlone(t *testing.T) {
 	for _, gateway := range []struct {
-		name, block string
-		start       func(t testing.TB, addr, config string)
-		closed      int
-		open        func(config, second string) string
+		name, tag string
+		start     func(t testing.TB, addr, config string)
+		closed    int
+		open      func(config string) string
 	}{
-		{"nginx", "nginx", gatewaytest.Nginx, http.StatusInternalServerError, func(config, second string) string {
-			return regexp.MustCompile(`(?s)    location = /weir \{.*?\n    }\n`).ReplaceAllLiteralString(config, second)
+		{"nginx", "nginx/check", gatewaytest.Nginx, http.StatusInternalServerError, func(config string) string {
+			return regexp.MustCompile(`(?s)    location = /weir \{.*?\n    }\n`).ReplaceAllLiteralString(config, gatewaytest.Documented(t, "nginx/open").Text)
 		}},
-		{"Caddy", "caddyfile", gatewaytest.Caddy, http.StatusGatewayTimeout, func(_, second string) string { return second }},
-		{"HAProxy", "haproxy", scripted(t), http.StatusServiceUnavailable, func(config, _ string) string {
+		{"Caddy", "caddy/check", gatewaytest.Caddy, http.StatusGatewayTimeout, func(string) string { return gatewaytest.Documented(t, "caddy/open").Text }},
+		{"HAProxy", "haproxy/check", scripted(t), http.StatusServiceUnavailable, func(config string) string {
 			return strings.Replace(config, "unless { var(txn.weir_status) -m int 204 }", "unless { var(txn.weir_status) -m int 204 502:504 }", 1)
 		}},
 	} {
-		_, config := documented(t, gateway.name, gateway.block)
-		second := outageBlock(t, gateway.name, gateway.block)
+		documented := gatewaytest.Documented(t, gateway.tag)
 		for open, want := range map[bool]int{false: gateway.closed, true: http.StatusOK} {
 			t.Run(gateway.name+" open "+strconv.FormatBool(open), func(t *testing.T) {
-				config := config
+				config := documented.Text
 				if open {
-					config = gateway.open(config, second)
+					config = gateway.open(config)
 				}
-				url, frozen, end := startFrozen(t, gateway.name, gateway.block, config, gateway.start)
+				url, frozen, end := startFrozen(t, documented.Command, config, gateway.start)
 				began := time.Now()
 				response, body := askFrom(t, "127.0.0.1", url+"/x")
 				took := time.Since(began)
@@ -66,9 +64,8 @@ func TestAFrozenDaemonCostsAGatewayItsTimeoutAlone(t *testing.T) {
 }
 
 // startFrozen starts a gateway with a daemon that hangs after its first answer.
-func startFrozen(t *testing.T, name, block, config string, start func(testing.TB, string, string)) (url string, signal func(syscall.Signal), end func()) {
+func startFrozen(t *testing.T, command []string, config string, start func(testing.TB, string, string)) (url string, signal func(syscall.Signal), end func()) {
 	t.Helper()
-	command, _ := documented(t, name, block)
 	addr, daemon, end := serveProcessed(t, "127.0.0.1:0", command...)
 	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") }))
 	t.Cleanup(pages.Close)
@@ -97,19 +94,4 @@ func startFrozen(t *testing.T, name, block, config string, start func(testing.TB
 		}
 		_ = response.Body.Close()
 	}
-}
-
-// outageBlock returns the block of a language that docs/howto/gateways.md has for a gateway that lets requests through, or "".
-func outageBlock(t *testing.T, gateway, language string) string {
-	t.Helper()
-	text, err := os.ReadFile("../../../../docs/howto/gateways.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(text), "\n### "+gateway+" lets requests through\n")
-	after, _, _ = strings.Cut(after, "\n##")
-	if found := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindStringSubmatch(after); found != nil {
-		return found[1]
-	}
-	return ""
 }

@@ -22,22 +22,22 @@ import (
 	"github.com/weirflow/weir/internal/testprocess"
 )
 
-// TestGatewaysRefuseAndAdmit runs the configurations of docs/howto/gateways.md as they stand there, except that ports are free
+// TestGatewaysRefuseAndAdmit runs the whole configurations of docs/howto/gateways.md as they stand there, except that ports are free
 // ones of this machine. Each gateway has clients at different addresses, who all claim to be another.
 func TestGatewaysRefuseAndAdmit(t *testing.T) {
 	for _, gateway := range []struct {
-		name, block string
-		start       func(t testing.TB, addr, config string)
-		down        int // the status while the daemon is gone
+		name, tag string
+		start     func(t testing.TB, addr, config string)
+		down      int // the status while the daemon is gone
 	}{
-		{"nginx", "nginx", gatewaytest.Nginx, http.StatusInternalServerError},
-		{"Caddy", "caddyfile", gatewaytest.Caddy, http.StatusBadGateway},
-		{"HAProxy", "haproxy", scripted(t), http.StatusServiceUnavailable},
+		{"nginx", "nginx/check", gatewaytest.Nginx, http.StatusInternalServerError},
+		{"Caddy", "caddy/check", gatewaytest.Caddy, http.StatusBadGateway},
+		{"HAProxy", "haproxy/check", scripted(t), http.StatusServiceUnavailable},
 	} {
 		t.Run(gateway.name, func(t *testing.T) {
-			command, config := documented(t, gateway.name, gateway.block)
-			config = patient(config)
-			daemon, end := serveProcess(t, "127.0.0.1:0", command...)
+			documented := gatewaytest.Documented(t, gateway.tag)
+			config, admin := patient(documented.Text), filepath.Join(t.TempDir(), "admin.sock")
+			daemon, end := serveProcess(t, "127.0.0.1:0", append(documented.Command, "--admin", "unix:"+admin)...)
 			pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/forbidden" {
 					w.WriteHeader(http.StatusForbidden)
@@ -55,7 +55,10 @@ func TestGatewaysRefuseAndAdmit(t *testing.T) {
 				"127.0.0.1:9000": pages.Listener.Addr().String(),
 				"8000":           port,
 			}))
-			checkGateway(t, "http://127.0.0.1:"+port)
+			refused := checkGateway(t, "http://127.0.0.1:"+port)
+			if got := refusals(t, admin); got["web"] != refused {
+				t.Errorf("Weir counts the refusals %v, want the %d that clients got", got, refused)
+			}
 			checkMethods(t, "http://127.0.0.1:"+port)
 			end()
 			if response, body := askFrom(t, "127.0.0.3", "http://127.0.0.1:"+port+"/"); response.StatusCode != gateway.down {
@@ -74,21 +77,21 @@ func TestGatewaysDecideByRulesInFiles(t *testing.T) {
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command, location := documented(t, "Rules in files", "nginx")
+	inFiles := gatewaytest.Documented(t, "nginx/rules")
 	for _, gateway := range []struct {
-		name, block string
-		start       func(t testing.TB, addr, config string)
-		edit        func(config string) string
-		status      []string
+		name, tag string
+		start     func(t testing.TB, addr, config string)
+		edit      func(config string) string
+		status    []string
 	}{
-		{"nginx", "nginx", gatewaytest.Nginx, func(config string) string {
-			return regexp.MustCompile(`(?s)    location = /weir \{.*?\n    }\n`).ReplaceAllLiteralString(config, location)
+		{"nginx", "nginx/check", gatewaytest.Nginx, func(config string) string {
+			return regexp.MustCompile(`(?s)    location = /weir \{.*?\n    }\n`).ReplaceAllLiteralString(config, inFiles.Text)
 		}, nil},
-		{"Caddy", "caddyfile", gatewaytest.Caddy, func(config string) string { return strings.Replace(config, "?rule=web", "", 1) }, []string{"--check-status", "429"}},
+		{"Caddy", "caddy/check", gatewaytest.Caddy, func(config string) string { return strings.Replace(config, "?rule=web", "", 1) }, []string{"--check-status", "429"}},
 	} {
 		t.Run(gateway.name, func(t *testing.T) {
-			_, config := documented(t, gateway.name, gateway.block)
-			daemon, _ := serveProcess(t, "127.0.0.1:0", append(replaceWord(command, "weir.yaml", files), gateway.status...)...)
+			config, admin := gatewaytest.Documented(t, gateway.tag).Text, filepath.Join(t.TempDir(), "admin.sock")
+			daemon, _ := serveProcess(t, "127.0.0.1:0", append(append(replaceWord(inFiles.Command, "weir.yaml", files), "--admin", "unix:"+admin), gateway.status...)...)
 			pages := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 			defer pages.Close()
 			port := strconv.Itoa(testprocess.FreePort(t))
@@ -112,6 +115,9 @@ func TestGatewaysDecideByRulesInFiles(t *testing.T) {
 					t.Errorf("a banned client: got %q and Retry-After %q, want no word of a retry", body, response.Header.Get("Retry-After"))
 				}
 			}
+			if got := refusals(t, admin); got["login"] != 1 {
+				t.Errorf("Weir counts the refusals %v, want 1 by login", got)
+			}
 		})
 	}
 }
@@ -123,7 +129,8 @@ func replaceWord(words []string, from, to string) []string {
 }
 
 // checkGateway asks as two clients. The rule of the documents admits each 60 times.
-func checkGateway(t *testing.T, url string) {
+// It returns how many requests were refused.
+func checkGateway(t *testing.T, url string) (all int) {
 	t.Helper()
 	for _, client := range []string{"127.0.0.1", "127.0.0.2"} {
 		refused := 0
@@ -144,6 +151,7 @@ func checkGateway(t *testing.T, url string) {
 		if refused < 5 || refused > 10 { // some units come back during the test
 			t.Errorf("client %s: %d of 70 requests were refused, want about 10", client, refused)
 		}
+		all += refused
 	}
 	// The application's own 403 is not a refusal by a limit.
 	if response, body := askFrom(t, "127.0.0.3", url+"/forbidden"); response.StatusCode != http.StatusForbidden || body != "page /forbidden" {
@@ -154,6 +162,7 @@ func checkGateway(t *testing.T, url string) {
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("a browser from another site: %d %q, want the page", response.StatusCode, body)
 	}
+	return all
 }
 
 // checkMethods sends requests that are not GET. The gateway asks by GET all the same, and the page gets the request.
@@ -225,7 +234,7 @@ func patient(config string) string {
 
 // scripted returns what starts HAProxy with its script. Both name the port at which the script asks.
 func scripted(t *testing.T) func(t testing.TB, addr, config string) {
-	_, script := documented(t, "HAProxy", "lua")
+	script := gatewaytest.Documented(t, "haproxy/script").Text
 	return func(t testing.TB, addr, config string) {
 		t.Helper()
 		file, asks := filepath.Join(t.TempDir(), "weir.lua"), "127.0.0.1:"+strconv.Itoa(testprocess.FreePort(t))
@@ -236,24 +245,28 @@ func scripted(t *testing.T) func(t testing.TB, addr, config string) {
 	}
 }
 
-// documented returns the command line of the daemon and the configuration in a section of docs/howto/gateways.md.
-func documented(t *testing.T, section, block string) (command []string, config string) {
+// loopback returns a free address.
+func loopback(t *testing.T) string { return "127.0.0.1:" + strconv.Itoa(testprocess.FreePort(t)) }
+
+// refusals returns how often each rule refused, by the metrics on the admin socket of a daemon.
+func refusals(t *testing.T, admin string) map[string]int {
 	t.Helper()
-	text, err := os.ReadFile("../../../../docs/howto/gateways.md")
-	if err != nil {
-		t.Fatal(err)
+	text := getText(t, socketClient(t, admin), "http://localhost/metrics")
+	refused := map[string]int{}
+	for line := range strings.Lines(text) {
+		labels, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		if !strings.HasPrefix(labels, "weir_decisions_total{") || !strings.Contains(labels, `result="refused"`) {
+			continue
+		}
+		_, rule, _ := strings.Cut(labels, `rule="`)
+		rule, _, _ = strings.Cut(rule, `"`)
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			t.Fatalf("the metric %s", line)
+		}
+		refused[rule] += n
 	}
-	_, after, _ := strings.Cut(string(text), "\n## "+section+"\n")
-	after, _, _ = strings.Cut(after, "\n## ")
-	found := regexp.MustCompile("(?s)```" + block + "\n(.*?)```").FindStringSubmatch(after)
-	line := regexp.MustCompile(`(?m)^    weir (serve .*)$`).FindStringSubmatch(after)
-	if found == nil || line == nil {
-		t.Fatalf("docs/howto/gateways.md: section %q has no block %s or no command line", section, block)
-	}
-	for _, word := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line[1], -1) {
-		command = append(command, strings.Trim(word, "'"))
-	}
-	return command, found[1]
+	return refused
 }
 
 // replaceAll replaces texts that the configuration must contain.
