@@ -1,20 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/program"
-	"github.com/weirflow/weir/internal/redistest"
 )
 
 var argument = regexp.MustCompile(`(?m)^ +- (--[a-z-]+=?\S*)$`)
@@ -36,39 +30,6 @@ func TestTheFilesOfDeployStartWeirWithFlagsThatItHas(t *testing.T) {
 		if err := serve.ParseFlags(arguments); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
-	}
-}
-
-// The daemon of the Compose file starts with its arguments, on free ports and on a Redis of the test.
-func TestTheDaemonOfComposeStarts(t *testing.T) {
-	text, dir := readText(t, "../../deploy/compose/compose.yaml"), t.TempDir()
-	text = strings.NewReplacer("/etc/weir", "../../deploy/compose/weir.yaml", "/run/weir", dir, "redis:6379", redistest.Start(t).Addr).Replace(text)
-	text = regexp.MustCompile(`0\.0\.0\.0:\d+`).ReplaceAllString(text, "127.0.0.1:0")
-	args := []string{"weir", "serve"}
-	for _, match := range argument.FindAllStringSubmatch(text, -1) {
-		args = append(args, match[1])
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, exe)
-	var errs strings.Builder
-	cmd.Args, cmd.Stderr = args, &errs
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for lines := bufio.NewScanner(out); lines.Scan() && !strings.HasPrefix(lines.Text(), "try: "); {
-	}
-	_ = cmd.Process.Signal(syscall.SIGTERM)
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%q: %v: %s", args, err, errs.String())
 	}
 }
 

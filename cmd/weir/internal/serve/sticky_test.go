@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,7 +43,11 @@ func TestAProxyKeepsEachKeyAtOneDaemon(t *testing.T) {
 			s := startSticky(t, proxy.file, proxy.start)
 			s.repeats = proxy.leaves
 			s.checkRouting(t)
-			s.ask(t, "two of three daemons", allKeys())
+			before := s.refused(t, 0, 1)
+			refused := s.ask(t, "two of three daemons", allKeys())
+			if got := s.refused(t, 0, 1) - before; got != refused {
+				t.Errorf("the daemons count %d refusals, want the %d that clients got", got, refused)
+			}
 			first := s.keysOf(t, 0)
 
 			s.serve(t, 2)
@@ -81,6 +86,7 @@ type sticky struct {
 	proxy   string
 	repeats bool      // what got 502 or 504
 	daemons [3]string // addresses
+	admin   [3]string // sockets
 	end     [3]func()
 	client  http.Client
 }
@@ -90,8 +96,9 @@ func startSticky(t *testing.T, file string, start func(testing.TB, string, strin
 	t.Helper()
 	s := &sticky{client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: time.Minute}}
 	t.Cleanup(s.client.CloseIdleConnections)
+	folder := t.TempDir()
 	for i := range s.daemons {
-		s.daemons[i] = "127.0.0.1:" + strconv.Itoa(testprocess.FreePort(t))
+		s.daemons[i], s.admin[i] = loopback(t), filepath.Join(folder, strconv.Itoa(i))
 	}
 	s.serve(t, 0)
 	s.serve(t, 1)
@@ -118,7 +125,16 @@ func startProxy(t *testing.T, file string, start func(testing.TB, string, string
 // serve starts one of the daemons on its port.
 func (s *sticky) serve(t *testing.T, i int) {
 	t.Helper()
-	_, s.end[i] = serveProcess(t, s.daemons[i], "serve", "--rule", stickyRule)
+	_, s.end[i] = serveProcess(t, s.daemons[i], "serve", "--rule", stickyRule, "--admin", "unix:"+s.admin[i])
+}
+
+// refused returns how often daemons have refused.
+func (s *sticky) refused(t *testing.T, daemons ...int) (all int) {
+	t.Helper()
+	for _, i := range daemons {
+		all += refusals(t, s.admin[i])["default"]
+	}
+	return all
 }
 
 // decided is an answer of the API.
@@ -225,8 +241,8 @@ func (s *sticky) moves(t *testing.T) keySet {
 }
 
 // ask takes from every key by several clients at once until each is refused. Fresh keys get their whole limit, and all
-// others nothing.
-func (s *sticky) ask(t *testing.T, when string, fresh keySet) {
+// others nothing. It returns how many calls were refused.
+func (s *sticky) ask(t *testing.T, when string, fresh keySet) (refused int) {
 	t.Helper()
 	admitted := map[string]*atomic.Int64{}
 	for key := range allKeys() {
@@ -257,6 +273,7 @@ func (s *sticky) ask(t *testing.T, when string, fresh keySet) {
 		total += n.Load()
 	}
 	t.Logf("%s: %d of %d keys are fresh, and %d requests of these are admitted", when, len(fresh), stickyKeys, total)
+	return 3*2*stickyKeys - int(total)
 }
 
 // A daemon that ends a connection without an answer may be alive, so HAProxy asks it again before it asks another one. It
