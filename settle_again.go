@@ -3,20 +3,23 @@ package weir
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 	"time"
+
+	"github.com/weirflow/weir/internal/repeat"
 )
 
 // How a settlement that failed is repeated, and a release whose take had no answer.
 const (
-	againAfter   = 50 * time.Millisecond  // doubles with each try
-	dropAfter    = 200 * time.Millisecond // doubles with each try
+	againAfter   = 50 * time.Millisecond // doubles with each try
+	dropAfter    = 200 * time.Millisecond
 	mostAgain    = 5 * time.Second
 	overtaken    = 5 * time.Second // for as long a take may come after its release
 	againForUnit = time.Minute
 	defaultLease = 30 * time.Second // of a Concurrency without a lease, on an engine whose slots expire
-	mostRepeated = 1 << 16          // at a time in the program; beyond it slots end with their lease
 )
+
+// settlements repeats those of the program. Without room slots end with their lease.
+var settlements = repeat.New(repeat.Options{Most: 1 << 16, Pause: againAfter, LongestPause: mostAgain})
 
 // again repeats a settlement of which something is left because the engine could not be reached, until it succeeds, its caller
 // or another one settles, or nothing of it matters any more: slots that nobody renews end with their lease. So a caller that
@@ -25,10 +28,10 @@ func (h *holding) again(s settlement) {
 	if h.repeats.Swap(true) {
 		return
 	}
-	repeat(againAfter, endOf(h.slots()), func(ctx context.Context) bool {
+	settlements.Try(againAfter, endOf(h.slots()), repeat.Blocking(settleWithin, func(ctx context.Context) bool {
 		_, err := h.settle(ctx, s)
 		return err == nil || !Unavailable(err)
-	}, func() { h.repeats.Store(false) })
+	}), func(repeat.Outcome) { h.repeats.Store(false) })
 }
 
 // Drop releases the slots of a take that failed and may have been counted, by its Lease. The engine may carry out the take
@@ -40,13 +43,15 @@ func (EngineKit) Drop(e Engine, take Call) {
 		return
 	}
 	late := time.Now().Add(overtaken)
-	release := func(ctx context.Context) (done bool) {
+	release := repeat.Blocking(settleWithin, func(ctx context.Context) (done bool) {
 		_, err := e.Do(ctx, slots)
 		return err == nil && time.Now().After(late) || err != nil && !Unavailable(err)
-	}
-	if !try(release) {
-		repeat(dropAfter, endOf(slots.Requests).Add(overtaken), release, func() {})
-	}
+	})
+	release(func(done bool) {
+		if !done {
+			settlements.Try(dropAfter, endOf(slots.Requests).Add(overtaken), release, nil)
+		}
+	})
 }
 
 // endOf returns when slots that nobody renews have ended.
@@ -60,39 +65,4 @@ func endOf(slots []Request) time.Time {
 		}
 	}
 	return time.Now().Add(lasts)
-}
-
-var repeated atomic.Int64
-
-// repeat makes calls after pauses, the first of which is given, until one is done or a next one would come too late. Then it
-// calls end.
-func repeat(pause time.Duration, until time.Time, call func(ctx context.Context) (done bool), end func()) {
-	if repeated.Add(1) > mostRepeated {
-		repeated.Add(-1)
-		end()
-		return
-	}
-	var next func()
-	next = func() {
-		done := try(call)
-		if pause = min(2*pause, mostAgain); done || time.Now().Add(pause).After(until) {
-			repeated.Add(-1)
-			end()
-			return
-		}
-		time.AfterFunc(pause, next)
-	}
-	time.AfterFunc(pause, next)
-}
-
-// try makes a call once. A panic of the engine ends the repetitions.
-func try(call func(ctx context.Context) (done bool)) (done bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), settleWithin)
-	defer cancel()
-	defer func() {
-		if recover() != nil {
-			done = true
-		}
-	}()
-	return call(ctx)
 }

@@ -175,7 +175,7 @@ func (a *laneByLane) undoSurplus(ctx context.Context, lanes [][]wire.Part, times
 
 // sendSurplus sends undos and repeats those that failed in the background.
 func (a *laneByLane) sendSurplus(back map[int]*calls.Submission, times int64) (failed error) {
-	a.engine.calls.Stats.Undoing.Add(int64(len(back)))
+	a.engine.calls.Stats.Surplus.Add(int64(len(back)))
 	for i := range a.taken {
 		s := back[i]
 		if s == nil {
@@ -186,7 +186,7 @@ func (a *laneByLane) sendSurplus(back map[int]*calls.Submission, times int64) (f
 			undos[j].Parts = slices.Clone(undos[j].Parts)
 		}
 		err := a.engine.calls.Ask(context.Background(), s)
-		a.engine.calls.Stats.Undoing.Add(-1)
+		a.engine.calls.Stats.Surplus.Add(-1)
 		for j := range s.Decisions {
 			own := err
 			if own == nil { // otherwise s may still be written

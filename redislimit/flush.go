@@ -25,5 +25,5 @@ func (e *Engine) Flush(ctx context.Context) error {
 
 // givesBack reports whether an answer without a caller is awaited, or an undo. An answer counts until its undo counts.
 func (e *Engine) givesBack() bool {
-	return e.calls.Stats.Unheard.Load() > 0 || e.calls.Stats.Undoing.Load() > 0
+	return e.calls.Stats.Unheard.Load() > 0 || e.calls.Undoing() > 0
 }

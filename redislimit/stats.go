@@ -22,7 +22,7 @@ func (e *Engine) Stats() Stats {
 	return Stats{
 		Queued:    e.calls.Queued(),
 		InFlight:  int(e.calls.Stats.InFlight.Load()),
-		Undoing:   int(e.calls.Stats.Undoing.Load()),
+		Undoing:   e.calls.Undoing(),
 		Held:      e.holds.Number(),
 		Calls:     e.calls.Stats.Calls.Load(),
 		Decisions: e.calls.Stats.Decisions.Load(),

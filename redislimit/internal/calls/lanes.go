@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/redislimit/internal/stored"
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
@@ -23,6 +24,7 @@ type Lanes struct {
 	Stats   counters
 	steps   stepLog
 	Closed  atomic.Bool
+	undos   *enginekit.Repeater
 }
 
 // Setup describes lanes. The fields without a comment are those of redislimit.Options.
@@ -43,7 +45,7 @@ type Setup struct {
 }
 
 func NewLanes(s Setup) *Lanes {
-	l := &Lanes{setup: s, keys: s.Keys}
+	l := &Lanes{setup: s, keys: s.Keys, undos: newUndos()}
 	l.pool.New = func() any { return NewSubmission() }
 	if s.OneSlot {
 		l.divide(s.Lanes)
@@ -105,12 +107,16 @@ func (l *Lanes) Fitting(decisions []wire.Decision) int {
 }
 
 // Close makes later calls fail. It returns false if they were closed before.
-func (l *Lanes) Close() bool { return !l.Closed.Swap(true) }
+func (l *Lanes) Close() bool {
+	first := !l.Closed.Swap(true)
+	l.undos.Close()
+	return first
+}
 
 // counters are the counters of redislimit.Stats.
 type counters struct {
 	Calls, Decisions, Late, GivenBack, Abandoned, Unrecorded atomic.Uint64
-	InFlight, Undoing                                        atomic.Int64
+	InFlight, Surplus                                        atomic.Int64 // Surplus are undos that a caller waits for
 	Unheard                                                  atomic.Int64 // calls in flight whose callers have left
 }
 

@@ -4,26 +4,23 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/redislimit/internal/stored"
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// How an undo that failed is repeated.
-const (
-	undoPause     = 50 * time.Millisecond // doubles with each try
-	undoPauseMost = 5 * time.Second
-	undoLongest   = time.Minute // as long as Redis knows an identity
-)
+// undoLongest is for how long an undo that failed is repeated: as long as Redis knows an identity.
+const undoLongest = time.Minute
 
-// MostUndoing bounds the undos and releases that an engine repeats.
-const MostUndoing = 10_000
+// newUndos returns what repeats the undos of an engine.
+func newUndos() *enginekit.Repeater {
+	return enginekit.NewRepeater(enginekit.RepeaterOptions{Most: 10_000, Pause: 50 * time.Millisecond, LongestPause: 5 * time.Second})
+}
 
-// undo is a take that the engine undoes in the background.
+// undo is takes of one lane that the engine undoes in the background.
 type undo struct {
 	lanes *Lanes
 	what  []wire.Decision // undos, or a take up to that is asked again to learn what to undo
-	until time.Time       // later the undo would bring nothing back
-	pause time.Duration
 }
 
 // UndoUnanswered undoes a take with an identity that may have been made.
@@ -38,31 +35,36 @@ func (l *Lanes) UndoUnanswered(asked wire.Decision) {
 // UndoLater undoes takes of one lane. It repeats an undo with an identity that failed, because Redis undoes that once,
 // and only if it knows the take. It drops any other undo that failed: the next server may be one without the take.
 func (l *Lanes) UndoLater(what ...wire.Decision) {
-	if l.Stats.Undoing.Load() >= MostUndoing {
-		l.Stats.Abandoned.Add(1)
-		return
-	}
-	effect := time.Duration(0)
+	effect := time.Duration(0) // later an undo would bring nothing back
 	for i := range what {
 		effect = max(effect, stored.Duration(int64(what[i].Spent())))
 	}
-	u := &undo{lanes: l, what: what, until: time.Now().Add(min(effect, undoLongest)), pause: undoPause}
-	l.Stats.Undoing.Add(1)
-	u.send()
+	u := &undo{l, what}
+	l.undos.Try(0, time.Now().Add(min(effect, undoLongest)), u.send, func(end enginekit.Repeated) {
+		if end != enginekit.RepeatedDone {
+			l.Stats.Abandoned.Add(uint64(len(u.what)))
+		}
+	})
 }
 
-func (u *undo) send() {
+// Undoing returns how many undos are under way.
+func (l *Lanes) Undoing() int { return int(l.Stats.Surplus.Load()) + l.undos.Stats().Pending }
+
+func (u *undo) send(answered func(done bool)) {
 	s := NewSubmission(make([]wire.Decision, len(u.what))...)
 	for i := range u.what {
 		s.Decisions[i] = u.what[i]
 		s.Decisions[i].Parts = append([]wire.Part(nil), u.what[i].Parts...)
 	}
-	s.After = func() { u.answered(s) }
+	s.After = func() {
+		u.keepFailed(s)
+		answered(len(u.what) == 0)
+	}
 	u.lanes.Committer(s.lane()).Send(s)
 }
 
-// answered ends the undo or plans the next try.
-func (u *undo) answered(s *Submission) {
+// keepFailed leaves the undos that failed and can be repeated.
+func (u *undo) keepFailed(s *Submission) {
 	var left []wire.Decision
 	for i := range s.Decisions {
 		err := cmp.Or(s.Err, s.Decisions[i].Err)
@@ -78,19 +80,7 @@ func (u *undo) answered(s *Submission) {
 		}
 		left = append(left, u.what[i])
 	}
-	pause := u.pause
-	u.what, u.pause = left, min(2*pause, undoPauseMost)
-	if len(left) == 0 || u.lanes.Closed.Load() || time.Now().Add(pause).After(u.until) {
-		u.abandon()
-		return
-	}
-	time.AfterFunc(pause, u.send)
-}
-
-// abandon ends the undo, and gives up what is left of it.
-func (u *undo) abandon() {
-	u.lanes.Stats.Abandoned.Add(uint64(len(u.what)))
-	u.lanes.Stats.Undoing.Add(-1)
+	u.what = left
 }
 
 // late handles answers whose caller has gone: it undoes what they took.

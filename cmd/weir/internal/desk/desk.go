@@ -24,6 +24,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -68,12 +69,13 @@ type Desk struct {
 	queue   waits
 	waiting waiting
 	holds   holds
+	returns *enginekit.Repeater // of the holds whose engine failed
 	doubts  doubts
 }
 
 // New returns a Desk.
 func New(o Options) *Desk {
-	d := &Desk{options: o, engine: o.Engine}
+	d := &Desk{options: o, engine: o.Engine, returns: newReturns()}
 	if o.Patience > 0 {
 		d.engine = weir.Wrap(o.Engine, d.patiently)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // holds are what this daemon has to give back.
@@ -48,23 +49,28 @@ func (s *holds) forget(lease uint64) {
 // againAfter is the time before a hold is given back again whose engine has failed.
 const againAfter = time.Second
 
+// newReturns returns what gives holds back again: as many as there may be.
+func newReturns() *enginekit.Repeater {
+	return enginekit.NewRepeater(enginekit.RepeaterOptions{Most: mostHeld / holdBytes, Pause: againAfter, LongestPause: againAfter})
+}
+
 // comeBack gives the units of a hold back that nobody has committed. While the engine fails it tries again, for as long as the
 // engine is sure to know a commit.
 func (d *Desk) comeBack(h *hold, held []weir.Request) {
-	ctx := context.Background() // the patience bounds each call
-	err := d.endHold(ctx, h, func() error {
-		d.giveBack(ctx, h, held)
-		return nil
+	var failed error
+	d.returns.Try(0, time.Now().Add(remembered-h.after()), func(answered func(done bool)) {
+		ctx := context.Background() // the patience bounds each call
+		failed = d.endHold(ctx, h, func() error {
+			d.giveBack(ctx, h, held)
+			return nil
+		})
+		answered(failed == nil || failed == ErrToken)
+	}, func(end enginekit.Repeated) {
+		if end != enginekit.RepeatedDone {
+			d.failures.Warn(d.options.Log, "units of a hold that nobody committed stay spent", "error", failed)
+		}
+		d.holds.forget(h.Lease)
 	})
-	switch {
-	case err == nil, err == ErrToken:
-	case h.after() < remembered:
-		time.AfterFunc(againAfter, func() { d.comeBack(h, held) })
-		return
-	default:
-		d.failures.Warn(d.options.Log, "units of a hold that nobody committed stay spent", "error", err)
-	}
-	d.holds.forget(h.Lease)
 }
 
 // endHold settles a hold, or returns ErrToken if that has happened.
