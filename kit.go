@@ -101,6 +101,8 @@ func (EngineKit) CheckAhead(c Call) error {
 		return &RequestError{Op: opReserveAhead, Field: "requests", Reason: "are not one"}
 	}
 	switch q := &c.Requests[0]; {
+	case q.Rule != nil && q.Rule.compiled.Made() && q.Cost < 0:
+		return q.negative(opReserveAhead)
 	case q.Rule == nil || !q.Rule.compiled.Made():
 		return &RequestError{Op: opReserveAhead, Field: "rule", Reason: "was not made by NewRule"}
 	case !q.Rule.Bookable():

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/weirflow/weir/internal/rule"
@@ -39,6 +40,11 @@ const (
 	opCheck        = "check"
 	opWait         = "wait"
 )
+
+// negative returns the error of a negative cost, which every call refuses before anything else of a request.
+func (q *Request) negative(op string) error {
+	return &RequestError{Op: op, Rule: q.Rule.Name(), Field: "cost", Reason: fmt.Sprintf("%d is negative", q.Cost)}
+}
 
 // compiled converts the request to the form of engines.
 func (q *Request) compiled(lease uint64) rule.Request {

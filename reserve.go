@@ -40,6 +40,9 @@ func newHolding(e Engine, c *Call) *holding {
 // slots.
 func (EngineKit) Reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
 	for _, q := range call.Requests {
+		if q.Rule != nil && q.Rule.compiled.Made() && q.Cost < 0 {
+			return Answer{}, q.negative(opReserve)
+		}
 		if q.Rule != nil && q.Rule.compiled.Delays() {
 			return Answer{}, &RequestError{Op: opReserve, Rule: q.Rule.Name(), Field: "rule", Reason: "is a leaky bucket, whose delay a reservation cannot tell"}
 		}

@@ -73,6 +73,7 @@ var pieces = []struct {
 	{"StateOutlivesAChangeOfRateAndBurst", stateOutlivesChange},
 	{"AnotherPeriodOrAlgorithmIsAnotherState", anotherState},
 	{"EqualLimitsOfARuleHaveTheirOwnStates", equalLimits},
+	{"ANegativeCostIsRefusedAsThatFirst", negativeFirst},
 	{"ARetryAtRetryAfterIsAdmittedAndNotBefore", retryIsExact},
 	{"RemainingIsAdmittedAndOneMoreIsNot", remainingIsExact},
 	{"AKeyIsFreshAgainAfterResetAfterAndNotBefore", resetIsExact},

@@ -2,7 +2,9 @@ package limittest
 
 import (
 	"context"
+	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -112,6 +114,28 @@ func (f *fixture) gapLeft(l weir.Limit, q weir.Request) time.Duration {
 	}
 	log := weir.SlidingLog{Rate: weir.Per(1000, d.Window), Gap: d.Gap, CountDenied: d.CountsDenied}
 	return f.peek(f.rule(q.Rule.Name(), log).For(q.Key, q.Cost)).RetryAfter
+}
+
+// negativeFirst tests that a negative cost is refused as that, whatever else is wrong with its call.
+func negativeFirst(f *fixture) {
+	quota := f.rule("quota", weir.Quota{Count: 5, Unit: weir.Day})
+	leaky := f.rule("leaky", weir.LeakyBucket{Rate: weir.PerHour(5), Queue: 4})
+	long := strings.Repeat("k", weir.MaxKey+1)
+	for _, call := range []weir.Call{
+		{Op: weir.OpReserveAhead, Requests: []weir.Request{quota.For("k", -1)}},
+		{Op: weir.OpReserve, Requests: []weir.Request{quota.For("k", -1)}},
+		{Op: weir.OpReserve, Requests: []weir.Request{leaky.For("k", -1)}},
+		{Op: weir.OpTake, Requests: []weir.Request{leaky.For("k", 1), quota.For("k", -1)}},
+		{Op: weir.OpPeek, Requests: []weir.Request{quota.For(long, -1)}},
+		{Op: weir.OpRecord, Requests: []weir.Request{quota.For(long, -1)}},
+		{Op: weir.OpReturn, Requests: []weir.Request{quota.For(long, -1)}},
+	} {
+		_, err := f.engine.Do(context.Background(), call)
+		if call.Op == weir.OpReserveAhead && errors.Is(err, errors.ErrUnsupported) {
+			continue // of every request
+		}
+		f.wantRequestError(call.Op.String()+" of a cost of -1", err, "cost")
+	}
 }
 
 // wantRefusalOfSeveral tests refusals of several requests, records and a batch.

@@ -172,10 +172,12 @@ func (c *Compiled) CheckMade(i, n int) *Problem {
 func Merge(op string, requests []Request) ([]Request, *Problem) {
 	n := 0
 	for i := range requests {
-		q := &requests[i]
-		if problem := q.Check(op); problem != nil {
+		if problem := requests[i].Check(op); problem != nil {
 			return nil, problem
 		}
+	}
+	for i := range requests {
+		q := &requests[i]
 		if len(requests) > 1 && op != OpReset && q.Rule.Alone() {
 			return nil, q.problem("rule", "cannot be decided together with others: it delays, or counts denied attempts")
 		}
@@ -200,12 +202,12 @@ func (q *Request) Check(op string) *Problem {
 	switch {
 	case !q.Rule.Made():
 		return &Problem{Field: "rule", Reason: "was not made by NewRule"}
-	case len(q.Key) > MaxKey || len(q.Colocation) > MaxKey:
-		return q.problem("key", fmt.Sprintf("of %d bytes is longer than %d", max(len(q.Key), len(q.Colocation)), MaxKey))
 	case q.Cost < 0 && op == OpRecord:
 		return q.problem("cost", fmt.Sprintf("%d is negative: Return gives units back", q.Cost))
 	case q.Cost < 0 && op != OpReset:
 		return q.problem("cost", fmt.Sprintf("%d is negative", q.Cost))
+	case len(q.Key) > MaxKey || len(q.Colocation) > MaxKey:
+		return q.problem("key", fmt.Sprintf("of %d bytes is longer than %d", max(len(q.Key), len(q.Colocation)), MaxKey))
 	}
 	return nil
 }
