@@ -11,9 +11,8 @@ import (
 // The bounds of a command. The largest is a take of 128 rules and keys.
 const (
 	maxArgs    = 4 + 3*weir.MaxRequests
-	maxBulk    = weir.MaxKey
 	maxInline  = 64 << 10
-	maxCommand = 1 << 20
+	maxCommand = 1 << 20 // and of each of its words: a key that is too long is an error of its command
 )
 
 // protocolError ends a connection: what follows cannot be told apart.
@@ -41,7 +40,7 @@ func decode(b []byte, args [][]byte) (_ [][]byte, n, need int, err error) {
 		if b[at] != '$' {
 			return args, 0, 0, protocolError(fmt.Sprintf("expected '$', got %q", b[at]))
 		}
-		length, start, need, err := line(b, at, maxBulk, "bulk length")
+		length, start, need, err := line(b, at, maxCommand, "bulk length")
 		if need > 0 || err != nil {
 			return args, 0, need, err
 		}

@@ -53,7 +53,7 @@ func TestAnswersThatNobodyReadsTakeLittleMemory(t *testing.T) {
 		server := &longWrites{Conn: there}
 		d.on.conns <- server
 		go func() {
-			_, _ = io.WriteString(here, encoded("ECHO", strings.Repeat("x", maxBulk))+strings.Repeat("COMMAND\n", 10_000))
+			_, _ = io.WriteString(here, encoded("ECHO", strings.Repeat("x", 4096))+strings.Repeat("COMMAND\n", 10_000))
 			_ = here.Close()
 		}()
 		_, _ = io.Copy(io.Discard, here)
@@ -136,7 +136,7 @@ func TestAStrangerHasLittleMemoryAndTime(t *testing.T) {
 func largePeek() string {
 	words := []string{"WEIR.PEEK"}
 	for range 5 {
-		words = append(words, "day", strings.Repeat("k", maxBulk), "1")
+		words = append(words, "day", strings.Repeat("k", 4096), "1")
 	}
 	return encoded(words...)
 }

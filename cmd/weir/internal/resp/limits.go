@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -39,9 +41,9 @@ func (c *conn) cell(args [][]byte) error {
 	}
 	numbers := [4]int64{3: 1}
 	for i, word := range args[2:] {
-		n, ok := integer(word)
-		if !ok {
-			return cellError(fmt.Sprintf("Couldn't parse as integer: %.32q", word))
+		n, err := strconv.ParseInt(string(word), 10, 64) // as Rust does for redis-cell: with +1, 01 and -0
+		if err != nil {
+			return cellError("Couldn't parse as integer: " + clip(word))
 		}
 		numbers[i] = n
 	}
@@ -60,6 +62,15 @@ func (c *conn) cell(args [][]byte) error {
 		op = weir.OpPeek
 	}
 	return c.throttle(op, args[1], of, quantity)
+}
+
+// clip returns the start of a word as the text of an error.
+func clip(word []byte) string {
+	const most = 32
+	if len(word) > most {
+		return strings.ToValidUTF8(string(word[:most]), "\ufffd") + "…"
+	}
+	return strings.ToValidUTF8(string(word), "\ufffd")
 }
 
 func cellError(text string) error { return errors.New(cellPrefix + text) }

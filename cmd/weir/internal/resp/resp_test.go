@@ -265,7 +265,7 @@ func TestLargeCommandsAndKeysAreBounded(t *testing.T) {
 			"*99999\r\n":                   "-ERR Protocol error: invalid multibulk length: not 0 to 388",
 			"*-1\r\n":                      "-ERR Protocol error: invalid multibulk length: not 0 to 388",
 			"*1\r\n+PING\r\n":              "-ERR Protocol error: expected '$', got '+'",
-			"*1\r\n$4097\r\n":              "-ERR Protocol error: invalid bulk length: not 0 to 4096",
+			"*1\r\n$1048577\r\n":           "-ERR Protocol error: invalid bulk length: not 0 to 1048576",
 			"*1\r\n$4\r\nPINGxx":           "-ERR Protocol error: a bulk string does not end with CR LF",
 			"*1" + strings.Repeat("1", 30): "-ERR Protocol error: invalid multibulk length: not 0 to 388",
 			strings.Repeat("x", maxInline): "-ERR Protocol error: too big inline request",
@@ -281,6 +281,25 @@ func TestLargeCommandsAndKeysAreBounded(t *testing.T) {
 			}
 			_ = c.conn.Close()
 			synctest.Wait()
+		}
+	})
+}
+
+// A key that is too long is an error of its command alone, also between others of a pipeline.
+func TestAKeyThatIsTooLongIsAnErrorOfItsCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := strings.Repeat("k", weir.MaxKey+1)
+		c := start(t, nil).dial(t)
+		for _, words := range [][]string{
+			{"WEIR.TAKE", "day", long}, {"WEIR.TAKE", "day", "k", "1", "day", long, "1"}, {"WEIR.PEEK", "day", long}, {"WEIR.RECORD", "day", long},
+			{"WEIR.RETURN", "day", long}, {"WEIR.RESET", "day", long}, {"WEIR.RESERVE", "0", "day", long}, {"WEIR.WAIT", "0", "day", long},
+			{"CL.THROTTLE", long, "15", "30", "60"}, {"DEL", long},
+		} {
+			go c.send(encoded("WEIR.PEEK", "day", "k") + encoded(words...) + encoded("WEIR.PEEK", "day", "k"))
+			before, got, after := c.answer(), c.answer(), c.answer()
+			if !strings.HasPrefix(got, "-ERR ") || !strings.Contains(got, "key of 4097 bytes is longer than 4096") || before != "1 100 100 0 0 0" || after != before {
+				t.Errorf("%s: got %s, then %.100s, then %s", words[0], before, got, after)
+			}
 		}
 	})
 }
@@ -498,7 +517,7 @@ func FuzzDecode(f *testing.F) {
 			words[i] = string(arg)
 		}
 		again, m, _, err := decode([]byte(encoded(words...)), nil)
-		if err != nil && len(b) < maxBulk || err == nil && (len(again) != len(args) || m != len(encoded(words...))) {
+		if err != nil && len(b) < weir.MaxKey || err == nil && (len(again) != len(args) || m != len(encoded(words...))) {
 			t.Fatalf("words %q do not survive: %v", words, err)
 		}
 		for cut := range n { // the same answer, however the bytes arrive
