@@ -30,6 +30,7 @@ type Observation struct {
 	Cost     int64  // of the binding request
 	Decision weir.Decision
 	Err      error
+	Left     bool // Err is the end of the caller's own context: see Left
 	// Threshold is the highest of 80 and 100 per cent of the limit that the key has reached by this decision, or 0.
 	Threshold int
 	Began     time.Time
@@ -39,11 +40,14 @@ type Observation struct {
 	Requests []weir.Request
 }
 
-// Result is admitted, refused, away or error, for metrics. A call is away if an engine could not be reached.
+// Result is admitted, refused, away, left or error, for metrics. A call is away if an engine could not be reached, and left if
+// its caller left or had no more time, which is no failure of an engine.
 func (o *Observation) Result() string {
 	switch {
 	case weir.Unavailable(o.Err):
 		return "away"
+	case o.Left:
+		return "left"
 	case o.Err != nil:
 		return "error"
 	case o.Decision.Allowed:
@@ -95,16 +99,24 @@ func (o *observer) around(ctx context.Context, call weir.Call, next weir.Next) (
 				failed = err
 			}
 			if c.Op != weir.OpReturn && (failed == nil || !errors.Is(failed, weir.ErrRequest)) && !keepsWaiting(c, r.Decision, failed) {
-				seen := Observation{Op: c.Op, Decision: r.Decision, Err: failed, Began: began, Took: took}
+				seen := Observation{Op: c.Op, Decision: r.Decision, Err: failed, Left: Left(ctx, failed), Began: began, Took: took}
 				seen.complete(c.Requests, 1)
 				o.observe(ctx, &seen)
 			}
 		}
 	default:
 		seen := Observed(call, a, err, began)
+		seen.Left = Left(ctx, err)
 		o.observe(ctx, &seen)
 	}
 	return a, err
+}
+
+// Left reports whether an error of a call says only that the caller left, or that its own deadline ended, so that no engine has
+// failed: it is the end of the context, and the engine was not unavailable. A context that bounds the engine rather than the
+// caller ends with a cause that is Unavailable: see [context.WithTimeoutCause].
+func Left(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !weir.Unavailable(err) && !weir.Unavailable(context.Cause(ctx))
 }
 
 // keepsWaiting reports whether a caller that waits was refused, and asks again: see [weir.Call.Waits].

@@ -3,6 +3,7 @@ package layer_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -191,4 +192,27 @@ func TestAnObserverNamesTheLimitThatRefused(t *testing.T) {
 			t.Errorf("%q refused, want %q", refused, rule.Limits()[1])
 		}
 	})
+}
+
+// A caller that leaves, or has no more time, is a result of its own. A context that bounds the engine is no caller.
+func TestACallerThatLeavesIsAResultOfItsOwn(t *testing.T) {
+	var seen []string
+	e, err := layer.Observe(weir.NewMemory(weir.MemoryOptions{}), layer.ObserveOptions{Decided: func(_ context.Context, o layer.Observation) { seen = append(seen, o.Result()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := mustRule(t, "r=10/m").For("k", 1)
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	late, end := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer end()
+	bounded, end := context.WithDeadlineCause(t.Context(), time.Unix(0, 0), &layer.OutageError{})
+	defer end()
+	for _, ctx := range []context.Context{left, late, bounded} {
+		_, _ = e.Take(ctx, q)
+		_ = e.Each(ctx, []weir.Call{{Op: weir.OpTake, Requests: []weir.Request{q}}}, make([]weir.Result, 1))
+	}
+	if want := []string{"left", "left", "left", "left", "error", "error"}; !slices.Equal(seen, want) {
+		t.Errorf("got %q, want %q", seen, want)
+	}
 }

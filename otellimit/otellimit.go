@@ -62,7 +62,7 @@ func New(options Options) (*Telemetry, error) {
 	meter := options.Meters.Meter(scope)
 	t := &Telemetry{options: options, tracer: options.Tracers.Tracer(scope)}
 	var problems [4]error
-	t.decisions, problems[0] = meter.Int64Counter("weir.decisions", metric.WithDescription("Decisions by result: admitted, refused, away or error."))
+	t.decisions, problems[0] = meter.Int64Counter("weir.decisions", metric.WithDescription("Decisions by result: admitted, refused, away, left or error."))
 	t.refusals, problems[1] = meter.Int64Counter("weir.refusals", metric.WithDescription("Refusals by the limit that refused."))
 	t.thresholds, problems[2] = meter.Int64Counter("weir.thresholds", metric.WithDescription("Decisions by which a key reached 80 or 100 per cent of a limit."))
 	t.durations, problems[3] = meter.Float64Histogram("weir.decision.duration", metric.WithUnit("s"), metric.WithDescription("Duration of decisions."),

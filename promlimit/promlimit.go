@@ -46,7 +46,7 @@ func New() *Metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	return &Metrics{
-		decisions:  counter("weir_decisions_total", "Decisions by result (admitted, refused, away or error) and by the reason of a refusal.", "rule", "result", "reason"),
+		decisions:  counter("weir_decisions_total", "Decisions by result (admitted, refused, away, left or error) and by the reason of a refusal.", "rule", "result", "reason"),
 		refusals:   counter("weir_refusals_total", "Refusals by the limit that refused.", "rule", "limit"),
 		thresholds: counter("weir_thresholds_total", "Decisions by which a key reached 80 or 100 per cent of a limit.", "rule", "percent"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -134,13 +134,14 @@ const (
 	byCount
 	byGap
 	away
+	left
 	failed
 	results
 )
 
 var resultNames = [results][2]string{
 	admitted: {"admitted", ""}, refused: {"refused", ""}, byCount: {"refused", weir.ByCount.String()}, byGap: {"refused", weir.ByGap.String()},
-	away: {"away", ""}, failed: {"error", ""},
+	away: {"away", ""}, left: {"left", ""}, failed: {"error", ""},
 }
 
 func resultOf(o *layer.Observation) int {
@@ -151,6 +152,8 @@ func resultOf(o *layer.Observation) int {
 		return min(refused+int(o.Decision.Cause), byGap)
 	case weir.Unavailable(o.Err):
 		return away
+	case o.Left:
+		return left
 	}
 	return failed
 }

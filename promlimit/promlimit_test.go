@@ -44,7 +44,7 @@ func TestDecisionsAreMetrics(t *testing.T) {
 		_, _ = e.Peek(t.Context(), mustRule(t, "login=fixed window 10/366d").For("alice", 1)) // decides nothing
 	}
 	const want = `
-# HELP weir_decisions_total Decisions by result (admitted, refused, away or error) and by the reason of a refusal.
+# HELP weir_decisions_total Decisions by result (admitted, refused, away, left or error) and by the reason of a refusal.
 # TYPE weir_decisions_total counter
 weir_decisions_total{reason="",result="admitted",rule="login"} 10
 weir_decisions_total{reason="count",result="refused",rule="login"} 2
@@ -156,7 +156,7 @@ func TestDecisionsWithoutAnEngineAreMetrics(t *testing.T) {
 	metrics.Judged("ban", false, "rule")
 	metrics.Judged("", true, "default")
 	const want = `
-# HELP weir_decisions_total Decisions by result (admitted, refused, away or error) and by the reason of a refusal.
+# HELP weir_decisions_total Decisions by result (admitted, refused, away, left or error) and by the reason of a refusal.
 # TYPE weir_decisions_total counter
 weir_decisions_total{reason="default",result="admitted",rule=""} 1
 weir_decisions_total{reason="rule",result="refused",rule="ban"} 1

@@ -129,6 +129,14 @@ type problem struct {
 	failed error
 }
 
+// statusLeft is the status in logs and metrics of a request whose client has left. nginx has it, too.
+const statusLeft = 499
+
+// hasLeft returns the problem of a client that has left before the decision. Nobody reads it.
+func hasLeft() *problem {
+	return &problem{status: statusLeft, detail: "the client has left before the decision, and nothing was admitted"}
+}
+
 func (p *problem) Error() string { return p.detail }
 
 // badField returns the problem of a faulty field.

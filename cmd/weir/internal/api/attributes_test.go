@@ -56,6 +56,8 @@ func TestRulesInFilesDecideByAttributes(t *testing.T) {
 		{"/v1/take", `{"attributes":{"path":"/"},"key":"a"}`, `"detail":"attributes excludes requests, rule and key"`},
 		{"/v1/take", `{"attributes":{"path":5}}`, `"detail":"attributes has a number as \"path\", not a string","field":"attributes"`},
 		{"/v1/take", `{"attributes":{"path":"/","path":"/login"}}`, `"status":400`},
+		{"/v1/take", `{"attributes":{"path":"/","header.X-Role":"guest","header.x-role":"root"}}`, `"detail":"attributes have \"header.x-role\" twice; names of header fields differ in more than case","field":"attributes"`},
+		{"/v1/peek", `{"attributes":{"path":"/","header.x-role":"guest","HEADER.X-ROLE":"guest"}}`, `"detail":"attributes have \"header.x-role\" twice;`},
 		{"/v1/record", `{"attributes":{"path":"/"}}`, `"status":400`},
 		{"/v1/wait", `{"attributes":{"path":"/"}}`, `"status":400`},
 	} {

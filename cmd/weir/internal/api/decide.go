@@ -116,8 +116,8 @@ func (a *API) problemOf(r *http.Request, err error, patience time.Duration) *pro
 		}
 		return &problem{status: http.StatusBadRequest, field: bad.Field, detail: detail}
 	}
-	if r.Context().Err() == nil { // otherwise no client waits for the answer
-		a.desk.Failed(err, "path", r.URL.Path)
+	if a.desk.Failed(r.Context(), err, "path", r.URL.Path) {
+		return hasLeft()
 	}
 	p := &problem{status: http.StatusServiceUnavailable, detail: "the engine could not decide"}
 	if errors.Is(err, context.DeadlineExceeded) && patience > 0 {
@@ -180,7 +180,8 @@ func (a *API) patiently(w http.ResponseWriter, r *http.Request, who asker, f for
 // refuseWait answers a call that took nothing.
 func (a *API) refuseWait(w http.ResponseWriter, r *http.Request, patience time.Duration, err error) {
 	switch {
-	case r.Context().Err() != nil: // no client reads an answer
+	case r.Context().Err() != nil:
+		writeProblem(w, hasLeft())
 	case errors.Is(err, desk.ErrSlots):
 		writeProblem(w, badField(fieldRule, strings.TrimPrefix(err.Error(), "the rule ")+" and answers with a token"))
 	case errors.Is(err, desk.ErrStopping):

@@ -125,6 +125,9 @@ func (d *decoder) attributes(at spot) rules.Attributes {
 		if !d.Config.CanRead(name) {
 			d.stray = name
 		}
+		if _, twice := request[name]; twice {
+			d.fail(badField(fieldAttributes, "have "+desk.Quote(name)+" twice; names of header fields differ in more than case"))
+		}
 		request[name] = string(d.string(at))
 		if len(request) > maxAttributes {
 			d.fail(badField(fieldAttributes, fmt.Sprintf("are more than %d", maxAttributes)))

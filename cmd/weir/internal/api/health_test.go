@@ -42,9 +42,9 @@ func TestDecisionsThatAnOutageFailsAreNotLogged(t *testing.T) {
 	if w := post(api, "/v1/take", `{"key":"a"}`); w.Code != http.StatusServiceUnavailable || log.Len() > 0 {
 		t.Errorf("got %d and the log %q, want 503 and none", w.Code, &log)
 	}
-	api.desk.Failed(&layer.OutageError{Op: weir.OpTake})
+	api.desk.Failed(t.Context(), &layer.OutageError{Op: weir.OpTake})
 	fails = "the engine has failed for 5s"
-	api.desk.Failed(errors.New("the secret of reservations is in Redis, too"))
+	api.desk.Failed(t.Context(), errors.New("the secret of reservations is in Redis, too"))
 	if log.Len() > 0 {
 		t.Errorf("the log says %q of an answer of another server, want nothing", &log)
 	}

@@ -4,7 +4,7 @@
 // match attributes ([InForce.Config]), and asks [May]. Then it asks the [Desk] and encodes the answer:
 //
 //   - Do makes one call of the engine, and Each several. Took notes the outcome of calls that take, and tries shadows and candidates.
-//   - Told counts the cost of finished work, whatever is left (told.go).
+//   - Told counts costs of finished work, whatever is left. So do Do and Each, under rules that charge after the work (told.go).
 //   - Estimated says how many units to hold, where a rule learns that from settlements (estimate.go).
 //   - Judged notes what rules decided without the engine.
 //   - Wait and Reserve have patience (wait.go), and Settle and Renew end a reservation or give it its life again (token.go).
@@ -104,8 +104,16 @@ func (d *Desk) within(ctx context.Context) (context.Context, context.CancelFunc)
 	if d.options.Patience == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, d.options.Patience)
+	return context.WithTimeoutCause(ctx, d.options.Patience, errPatience)
 }
+
+// errPatience says that the engine had no more time, rather than its caller.
+var errPatience error = outOfPatience{}
+
+type outOfPatience struct{}
+
+func (outOfPatience) Error() string     { return "desk: the engine did not decide in time" }
+func (outOfPatience) Unavailable() bool { return true }
 
 // Engine returns the engine within the patience, for a front that decides with a middleware.
 func (d *Desk) Engine() weir.Engine { return d.engine }
@@ -129,12 +137,27 @@ func inFile(rule *weir.Rule) string {
 
 // Do makes a call.
 func (d *Desk) Do(ctx context.Context, call weir.Call) (weir.Decision, error) {
+	if tells(&call) {
+		made, err := d.tell(ctx, d.recordOf(call, false))
+		d.tellBeside(nil, d.force.Load().candidatesOf(call.Requests))
+		return made, err
+	}
 	a, err := d.engine.Do(ctx, call)
 	return a.Decision, err
 }
 
 // Each makes calls, and sets a result for each, unless it returns an error.
 func (d *Desk) Each(ctx context.Context, calls []weir.Call, results []weir.Result) error {
+	told := false
+	for i := range calls {
+		if tells(&calls[i]) {
+			told = true
+			d.tellBeside(nil, d.force.Load().candidatesOf(calls[i].Requests))
+		}
+	}
+	if told {
+		return d.tellEach(ctx, calls, results)
+	}
 	return d.engine.Each(ctx, calls, results)
 }
 
@@ -195,11 +218,17 @@ func (d *Desk) NoteJudged(ctx context.Context, rule string, allowed bool, reason
 	}
 }
 
-// Failed logs an error of the engine, rarely. An outage is logged by the guard, once, and fails more than decisions.
-func (d *Desk) Failed(err error, where ...any) {
+// Failed logs an error of the engine, rarely. An outage is logged by the guard, once, and fails more than decisions. A caller
+// that has left is no failure: left reports that, and no answer reaches it.
+func (d *Desk) Failed(ctx context.Context, err error, where ...any) (left bool) {
+	if layer.Left(ctx, err) {
+		d.options.Log.Debug("a caller left, or its deadline ended, before the decision", append(where, "error", err)...)
+		return true
+	}
 	if _, outage := errors.AsType[*layer.OutageError](err); !outage && d.EngineFails() == "" {
 		d.failures.Warn(d.options.Log, "the engine could not decide", append(where, "error", err)...)
 	}
+	return false
 }
 
 // EngineFails returns the reason why the engine does not decide, or "".

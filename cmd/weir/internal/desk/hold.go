@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 )
 
 // A hold is units that are taken for a request whose true cost is known after it. Whoever commits its id counts that cost. Units
@@ -160,27 +159,18 @@ func (d *Desk) Report(ctx context.Context, requests []weir.Request) error {
 	return d.count(context.WithoutCancel(ctx), requests)
 }
 
-// afterwards is a rule for costs of work that was done: a Guard keeps their records while the engine is away.
-type afterwards struct{ rule *weir.Rule }
-
-func newAfterwards(r *weir.Rule) *afterwards {
-	after, _ := r.ChargeAfter() // fails only for slots
-	return &afterwards{after}
-}
-
-// count records requests without their slots.
+// count records requests without their slots, as costs told after the work.
 func (d *Desk) count(ctx context.Context, requests []weir.Request) error {
-	call := weir.Call{Op: weir.OpRecord, Identity: d.identity()}
+	call := weir.Call{Op: weir.OpRecord}
 	for _, q := range requests {
 		if q.Rule = weir.Kit.Spent(q.Rule); q.Rule != nil && q.Cost > 0 {
-			q.Rule = enginekit.Keep(q.Rule, newAfterwards).rule
 			call.Requests = append(call.Requests, q)
 		}
 	}
 	if len(call.Requests) == 0 {
 		return nil
 	}
-	made, err := d.Do(ctx, call)
+	made, err := d.tell(ctx, d.recordOf(call, true))
 	if err == nil && made.Unrecorded {
 		err = &weir.RequestError{Op: "record", Rule: made.Rule, Field: "cost", Reason: fmt.Sprintf("for key %s is not recorded, because the limit has too many entries above it", Quote(made.Key))}
 	}

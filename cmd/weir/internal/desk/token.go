@@ -132,6 +132,7 @@ func (d *Desk) settleOnce(ctx context.Context, r *reservation, requests []weir.R
 	if err != nil {
 		return err
 	}
+	costs, beyond := d.beyond(requests, costs)
 	hold := weir.Kit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease, Taken: r.Taken})
 	settle := func() error { return hold.Done(ctx) }
 	if len(costs) > 0 {
@@ -144,12 +145,63 @@ func (d *Desk) settleOnce(ctx context.Context, r *reservation, requests []weir.R
 	err = d.once(ctx, mark, r.Lease, false, func() error {
 		err := settle()
 		if err != nil && (weir.Unavailable(err) || bothWays(requests, costs)) {
-			failed = stays{err}
-			return nil // so the mark stays
+			failed, err = stays{err}, nil // so the mark stays
+		}
+		if err == nil {
+			failed = cmp.Or(failed, d.tellBeyond(ctx, beyond))
 		}
 		return err
 	})
+	if _, unmarked := errors.AsType[uncounted](err); unmarked && onlyBeyond(requests, costs, beyond) {
+		err = d.tellBeyond(ctx, beyond) // nothing else is left to settle, and the engine counts this when it is back
+	}
+	for i, q := range requests {
+		if err == nil && len(costs) > 0 && q.Rule.ChargesAfter() {
+			d.tellTold(q.Rule.Name(), costs[min(i, len(costs)-1)], ToldCounted)
+		}
+	}
 	return cmp.Or(err, failed)
+}
+
+// beyond divides the true costs of a settlement: into what the reservation itself settles, and the costs told after the work that
+// go beyond what was reserved.
+func (d *Desk) beyond(requests []weir.Request, costs []int64) (settles []int64, beyond []weir.Request) {
+	if len(costs) == 0 || !slices.ContainsFunc(requests, func(q weir.Request) bool { return q.Rule.ChargesAfter() }) {
+		return costs, nil
+	}
+	for i, q := range requests {
+		cost := costs[min(i, len(costs)-1)]
+		if more := cost - q.Cost; more > 0 && q.Rule.ChargesAfter() {
+			reserved := q.Cost
+			q.Cost = cost
+			q = d.atMost(q, max(d.mostOf(q), reserved))
+			q.Cost, cost = q.Cost-reserved, reserved
+			beyond = append(beyond, q)
+		}
+		settles = append(settles, cost)
+	}
+	return settles, beyond
+}
+
+// tellBeyond counts the costs beyond a reservation.
+func (d *Desk) tellBeyond(ctx context.Context, beyond []weir.Request) error {
+	if len(beyond) == 0 {
+		return nil
+	}
+	made, err := d.tell(ctx, d.recordOf(weir.Call{Op: weir.OpRecord, Requests: beyond}, false))
+	switch {
+	case err != nil:
+		return stays{err}
+	case made.Unrecorded:
+		return stays{&weir.RequestError{Op: "settle", Rule: made.Rule, Field: "cost", Reason: fmt.Sprintf("for key %s beyond the reserved one is not recorded, because the limit has too many entries above it", Quote(made.Key))}}
+	}
+	return nil
+}
+
+// onlyBeyond reports whether a settlement only has costs beyond the reservation to count.
+func onlyBeyond(requests []weir.Request, settles []int64, beyond []weir.Request) bool {
+	return len(beyond) > 0 && !slices.ContainsFunc(requests, func(q weir.Request) bool { return weir.Kit.Held(q.Rule) != nil }) &&
+		slices.EqualFunc(requests, settles, func(q weir.Request, cost int64) bool { return q.Cost == cost })
 }
 
 // stays is the error of a settlement that nobody may try again: the reservation does so by itself while the engine is away, and
@@ -192,6 +244,7 @@ func (e *CostsError) Error() string { return "there is one cost for each request
 // Settle ends the reservation of a token with its true costs, or as it is without any. One cost is that of each request, unless
 // each says that there is one for each.
 func (d *Desk) Settle(ctx context.Context, who *door.Identity, token string, each bool, costs ...int64) error {
+	ctx = context.WithoutCancel(ctx) // the work was done, whether the client waits for the answer or not
 	r, requests, err := d.reservationOf(ctx, who, token)
 	if err != nil {
 		return err

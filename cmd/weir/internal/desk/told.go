@@ -1,13 +1,19 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"slices"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
-	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/enginekit"
 )
+
+// A cost that is told after the work is counted whatever is left. Every way in that tells one comes through this file: records
+// under rules that charge after the work, by [Desk.Do] and [Desk.Each]; Told; what Settle counts beyond a reservation; and Report
+// and Commit under every rule. So all keep the same promises: a bound on one cost, no loss in an outage, and a metric of the rest.
 
 // mostTold bounds the units that one told cost counts, in capacities of its limit, unless the rule has a bound of its own.
 const mostTold = 10
@@ -22,53 +28,119 @@ const (
 	ToldLost    Told = "lost"    // neither counted nor kept, or nobody knows
 )
 
-// Told counts costs that callers tell after the work under rules that charge after it: each by itself, and whatever is left.
-// Shadows and candidates count them beside. It returns the decision on each: admitted, with what is left. The work was done, so
-// neither a caller that leaves nor an error of the engine ends it.
-func (d *Desk) Told(ctx context.Context, who *door.Identity, config *rules.Config, costs, beside []weir.Request) []weir.Decision {
-	calls, results := make([]weir.Call, len(costs)), make([]weir.Result, len(costs))
-	for i, q := range costs {
-		calls[i] = weir.Call{Op: weir.OpRecord, Requests: []weir.Request{d.bounded(config, q)}, Identity: d.identity()}
+// record is a call that records told costs.
+type record struct {
+	weir.Call        // as the engine gets it
+	told      []bool // which of its requests are told costs
+}
+
+// tells reports whether a call records a cost that is told after the work.
+func tells(call *weir.Call) bool {
+	return call.Op == weir.OpRecord && slices.ContainsFunc(call.Requests, func(q weir.Request) bool { return q.Rule.ChargesAfter() })
+}
+
+// recordOf returns a record within the bounds of its told costs: those of rules that charge after the work, or all of them. A
+// Guard keeps it whole, so every other cost in it is one of work that was done, too.
+func (d *Desk) recordOf(call weir.Call, all bool) record {
+	r := record{call, make([]bool, len(call.Requests))}
+	r.Requests, r.Identity = slices.Clone(call.Requests), cmp.Or(call.Identity, d.identity())
+	for i := range r.Requests {
+		q := &r.Requests[i]
+		if r.told[i] = all || q.Rule.ChargesAfter(); r.told[i] {
+			*q = d.bounded(*q)
+		}
+		if !q.Rule.ChargesAfter() {
+			q.Rule = cmp.Or(enginekit.Keep(q.Rule, newAfterwards).rule, q.Rule)
+		}
 	}
-	err := d.Each(context.WithoutCancel(ctx), calls, results)
-	made := make([]weir.Decision, len(costs))
+	return r
+}
+
+// afterwards is a rule for costs of work that was done: a Guard keeps their records while the engine is away.
+type afterwards struct{ rule *weir.Rule }
+
+func newAfterwards(r *weir.Rule) *afterwards {
+	after, _ := r.ChargeAfter() // fails only for slots
+	return &afterwards{after}
+}
+
+// tell makes a record. The work was done, so a caller that leaves does not end it.
+func (d *Desk) tell(ctx context.Context, r record) (weir.Decision, error) {
+	a, err := d.engine.Do(context.WithoutCancel(ctx), r.Call)
+	d.noteTold(r, weir.Result{Decision: a.Decision, Err: err})
+	return a.Decision, err
+}
+
+// tellEach makes calls of which some are records of told costs.
+func (d *Desk) tellEach(ctx context.Context, calls []weir.Call, results []weir.Result) error {
+	calls = slices.Clone(calls)
+	records := make([]record, len(calls))
+	for i := range calls {
+		if tells(&calls[i]) {
+			records[i] = d.recordOf(calls[i], false)
+			calls[i] = records[i].Call
+		}
+	}
+	err := d.engine.Each(context.WithoutCancel(ctx), calls, results)
 	for i, r := range results {
 		if r.Err == nil {
 			r.Err = err
 		}
-		made[i] = d.toldOne(calls[i].Requests, r)
+		d.noteTold(records[i], r)
 	}
-	if len(beside) > 0 {
-		for i, q := range beside {
-			beside[i] = d.bounded(config, q)
+	return err
+}
+
+// noteTold notes the outcome of told costs.
+func (d *Desk) noteTold(r record, made weir.Result) {
+	what := ToldCounted
+	if made.Err != nil || made.Decision.Unrecorded {
+		what = ToldLost
+	}
+	for i, told := range r.told {
+		if told {
+			d.tellTold(r.Requests[i].Rule.Name(), r.Requests[i].Cost, what)
 		}
-		d.beside.add(who, weir.OpRecord, beside, weir.Decision{Allowed: true})
 	}
+}
+
+// Told counts told costs that nobody asks again for: each by itself. Shadows and candidates count them beside. It returns the
+// decision on each: admitted, with what is left.
+func (d *Desk) Told(ctx context.Context, who *door.Identity, costs, beside []weir.Request) []weir.Decision {
+	calls, results := make([]weir.Call, len(costs)), make([]weir.Result, len(costs))
+	for i := range costs {
+		calls[i] = weir.Call{Op: weir.OpRecord, Requests: []weir.Request{d.bounded(costs[i])}}
+	}
+	err := d.tellEach(ctx, calls, results)
+	made := make([]weir.Decision, len(costs))
+	for i, r := range results {
+		if r.Err = cmp.Or(r.Err, err); r.Err != nil {
+			d.Failed(context.WithoutCancel(ctx), r.Err)
+		} else {
+			made[i] = r.Decision
+		}
+		made[i].Allowed, made[i].RetryAfter = true, 0
+		d.Recorded(calls[i].Requests, true)
+	}
+	d.tellBeside(who, beside)
 	return made
 }
 
-// toldOne notes the outcome of one cost, and returns the decision on it.
-func (d *Desk) toldOne(cost []weir.Request, r weir.Result) weir.Decision {
-	q, what := cost[0], ToldCounted
-	if r.Err != nil || r.Decision.Unrecorded {
-		what = ToldLost
+// tellBeside has shadows and candidates count told costs.
+func (d *Desk) tellBeside(who *door.Identity, beside []weir.Request) {
+	for i, q := range beside {
+		beside[i] = d.bounded(q)
 	}
-	if r.Err != nil {
-		d.Failed(r.Err)
-		r.Decision = weir.Decision{}
+	if len(beside) > 0 {
+		d.beside.add(who, weir.OpRecord, beside, weir.Decision{Allowed: true})
 	}
-	d.tellTold(q.Rule.Name(), q.Cost, what)
-	d.Recorded(cost, true)
-	r.Decision.Allowed, r.Decision.RetryAfter = true, 0
-	return r.Decision
 }
 
 // bounded returns a cost within the bound of one cost.
-func (d *Desk) bounded(config *rules.Config, q weir.Request) weir.Request {
-	most := config.MostTold(q.Rule)
-	if most == 0 {
-		most = min(capacityOf(d.Overridden([]weir.Request{q})[0].Rule), weir.MaxCount/mostTold) * mostTold
-	}
+func (d *Desk) bounded(q weir.Request) weir.Request { return d.atMost(q, d.mostOf(q)) }
+
+// atMost returns a cost of at most some units, and says so if it was above them.
+func (d *Desk) atMost(q weir.Request, most int64) weir.Request {
 	if q.Cost > most {
 		d.capped.Warn(d.options.Log, "a cost told after the work counts only up to its bound; the rule raises it with charge: {when: after, most: N}",
 			"rule", q.Rule.Name(), "cost", q.Cost, "most", most)
@@ -76,6 +148,17 @@ func (d *Desk) bounded(config *rules.Config, q weir.Request) weir.Request {
 		q.Cost = most
 	}
 	return q
+}
+
+// mostOf returns the most units that one told cost counts.
+func (d *Desk) mostOf(q weir.Request) (most int64) {
+	if config := d.force.Load().Config; config != nil {
+		most = config.MostTold(q.Rule)
+	}
+	if most == 0 {
+		most = min(capacityOf(d.Overridden([]weir.Request{q})[0].Rule), weir.MaxCount/mostTold) * mostTold
+	}
+	return most
 }
 
 func (d *Desk) tellTold(rule string, units int64, what Told) {

@@ -18,6 +18,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/kuadrantpb"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
+	"github.com/weirflow/weir/layer"
 )
 
 // Server answers calls by the rules in use. It is safe for concurrent use.
@@ -38,7 +39,7 @@ func (s *Server) Report(ctx context.Context, r *service.RateLimitRequest) (answe
 	defer s.Envoy.Recover(&err)
 	m, err := s.Envoy.Match(ctx, r, false, func(d *envoy.RateLimitDescriptor) int64 { return rls.HitsOf(r, d) })
 	if err == nil {
-		err = s.failed(s.Envoy.Desk.Report(ctx, m.Requests))
+		err = s.failed(ctx, s.Envoy.Desk.Report(ctx, m.Requests))
 	}
 	return &service.RateLimitResponse{OverallCode: service.RateLimitResponse_OK}, err
 }
@@ -66,7 +67,7 @@ func (s *Server) Reserve(ctx context.Context, r *kuadrantpb.ReserveRequest) (ans
 	if id != "" {
 		code = service.RateLimitResponse_OK
 	}
-	return &kuadrantpb.ReserveResponse{Code: code, ReservationId: id}, s.failed(err)
+	return &kuadrantpb.ReserveResponse{Code: code, ReservationId: id}, s.failed(ctx, err)
 }
 
 // lifeOf returns the life of a hold.
@@ -89,7 +90,7 @@ func (s *Server) Commit(ctx context.Context, r *kuadrantpb.CommitRequest) (answe
 		return nil, err
 	}
 	stood, err := s.Envoy.Desk.Commit(ctx, r.Domain, r.ReservationId, m.Requests)
-	return &kuadrantpb.CommitResponse{ReservationReleased: stood}, s.failed(err)
+	return &kuadrantpb.CommitResponse{ReservationReleased: stood}, s.failed(ctx, err)
 }
 
 // match returns what the rules make of descriptors that all have an amount.
@@ -105,15 +106,18 @@ func (s *Server) match(ctx context.Context, r interface {
 }
 
 // failed maps an error of the desk to a status.
-func (s *Server) failed(err error) error {
+func (s *Server) failed(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case err == desk.ErrHolds || err == desk.ErrCrowded:
 		return status.Error(codes.ResourceExhausted, "kuadrant: "+err.Error())
 	case errors.Is(err, weir.ErrRequest) || weir.WasCounted(err) == weir.CountedNo:
-		return s.Envoy.Failed(err)
+		return s.Envoy.Failed(ctx, err)
 	}
-	_ = s.Envoy.Failed(err)
+	if layer.Left(ctx, err) {
+		return s.Envoy.Failed(ctx, err)
+	}
+	_ = s.Envoy.Failed(ctx, err)
 	return status.Error(codes.Unavailable, "kuadrant: the engine gave no answer, and may have counted the call")
 }

@@ -227,7 +227,7 @@ func (c *conn) failure(err error) error {
 	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
 		return fmt.Errorf("ERR %w", bad)
 	}
-	c.server.Desk.Failed(err)
+	c.server.Desk.Failed(context.Background(), err)
 	counted := ""
 	switch weir.WasCounted(err) {
 	case weir.CountedYes:

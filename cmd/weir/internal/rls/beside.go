@@ -42,7 +42,7 @@ func (s *Server) Ask(ctx context.Context, r *service.RateLimitRequest) (*service
 	}
 	defer c.free()
 	if err := c.decide(ctx, s.Desk); err != nil {
-		return nil, s.Failed(err)
+		return nil, s.Failed(ctx, err)
 	}
 	return c.answer(), nil
 }

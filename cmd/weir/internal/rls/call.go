@@ -76,7 +76,7 @@ func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *s
 		c.countTold(ctx, who, s.Desk)
 	}
 	if err := c.decide(ctx, s.Desk); err != nil {
-		return nil, s.Failed(err)
+		return nil, s.Failed(ctx, err)
 	}
 	c.tell(ctx, s.Desk)
 	s.Desk.Took(who, c.takes, c.beside, c.decision)
@@ -118,14 +118,17 @@ func (c *call) read(s *Server) error {
 	return nil
 }
 
-// Failed maps an error of the engine to a status. Envoy's failure mode decides about UNAVAILABLE.
-func (s *Server) Failed(err error) error {
+// Failed maps an error of the engine to a status. Envoy's failure mode decides about UNAVAILABLE. A caller that has left gets no
+// answer.
+func (s *Server) Failed(ctx context.Context, err error) error {
 	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
 		s.Stats.Refused.Add(1)
 		return status.Errorf(codes.InvalidArgument, "rls: %s %s", bad.Field, bad.Reason)
 	}
+	if s.Desk.Failed(ctx, err) {
+		return status.FromContextError(ctx.Err()).Err()
+	}
 	s.Stats.Undecided.Add(1)
-	s.Desk.Failed(err)
 	return status.Error(codes.Unavailable, "rls: the engine could not decide, and admitted nothing")
 }
 
@@ -185,8 +188,9 @@ func (c *call) put(s *Server, d *envoy.RateLimitDescriptor, p part, hits int64) 
 		p.own = own.shown
 		*requests = append(*requests, own.rule.For(ownKey(c.request.Domain, d), hits))
 	} else {
-		c.source.entries = d.Entries
+		c.source.entries, c.source.chosen = d.Entries, nil
 		c.in.config.Decide(&c.source, hits, &c.outcome)
+		c.denyRepeated(hits)
 		c.match(&p, hits, requests)
 	}
 	p.requests = (*requests)[from:len(*requests):len(*requests)]
@@ -220,13 +224,17 @@ func (c *call) match(p *part, hits int64, requests *[]weir.Request) {
 type descriptor struct {
 	domain  string
 	entries []*envoy.RateLimitDescriptor_Entry
+	chosen  map[string]string // in place of the first value of repeated keys
 }
 
-// Attribute returns the domain, or the value of the first entry with the key.
-func (d *descriptor) Attribute(name string) (string, bool) {
+// Attribute returns the domain, or the value of the first entry with the key, unless another one is chosen.
+func (d *descriptor) Attribute(name string) (value string, ok bool) {
 	key, ok := strings.CutPrefix(name, "descriptor.")
 	if !ok {
 		return d.domain, name == "domain"
+	}
+	if value, ok = d.chosen[key]; ok {
+		return value, true
 	}
 	for _, e := range d.entries {
 		if e.Key == key {

@@ -20,8 +20,13 @@ var httpStatus = map[codes.Code]int{
 	codes.Unauthenticated:  http.StatusUnauthorized,
 	codes.PermissionDenied: http.StatusForbidden,
 	codes.Unavailable:      http.StatusServiceUnavailable,
+	codes.Canceled:         statusLeft,
+	codes.DeadlineExceeded: statusLeft,
 	codes.Internal:         http.StatusInternalServerError,
 }
+
+// statusLeft is the status in metrics of a call whose client has left.
+const statusLeft = 499
 
 // The bounds on the memory of calls in JSON, which take a dozen times the memory of their text.
 const (

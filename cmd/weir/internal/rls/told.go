@@ -53,7 +53,7 @@ func (c *call) countTold(ctx context.Context, who *door.Identity, d *desk.Desk) 
 	if len(c.told.costs)+len(c.told.beside) == 0 {
 		return
 	}
-	made := d.Told(ctx, who, c.in.config, c.told.costs, c.told.beside)
+	made := d.Told(ctx, who, c.told.costs, c.told.beside)
 	for i := range c.parts {
 		p := &c.parts[i]
 		p.toldDecisions, made = made[:len(p.told)], made[len(p.told):]

@@ -35,13 +35,10 @@ func (d *draft) limit(n node, name string) *weir.Rule {
 	return after
 }
 
-// mostTold returns the bounds of told costs that rules name, by their limits.
+// mostTold returns the bounds of told costs that rules name, or 0, by their limits.
 func mostTold(rules []*Rule) map[*weir.Rule]int64 {
 	most := map[*weir.Rule]int64{}
 	for _, r := range rules {
-		if r.Most == 0 {
-			continue
-		}
 		for _, limit := range append(r.limits(), r.Candidate) {
 			most[limit] = r.Most
 		}

@@ -155,5 +155,14 @@ func (c *Config) Named() (named []*weir.Rule) {
 	return named
 }
 
-// MostTold returns the units that one cost told after the work counts under a limit, or 0 if its rule names no bound.
-func (c *Config) MostTold(limit *weir.Rule) int64 { return c.most[limit] }
+// MostTold returns the units that one cost told after the work counts under a limit, or 0 if its rule names no bound. A limit
+// of before a reload has the bound of the rule that has its name now.
+func (c *Config) MostTold(limit *weir.Rule) int64 {
+	if most, known := c.most[limit]; known {
+		return most
+	}
+	if r := c.Rule(limit.Name()); r != nil {
+		return r.Most
+	}
+	return 0
+}

@@ -109,8 +109,12 @@ func (s *step) readRequest(n node) {
 	members, _ := n.members("attributes")
 	s.request = Attributes{}
 	for _, m := range members {
+		name := AttributeName(m.name)
+		if _, twice := s.request[name]; twice {
+			m.fail("%q is given twice, in two spellings", name)
+		}
 		if text, ok := m.scalar(); ok {
-			s.request[AttributeName(m.name)] = text
+			s.request[name] = text
 		} else {
 			m.unlike("a text")
 		}
