@@ -83,12 +83,14 @@ packages() {
 	done
 }
 
-# layer puts an image of one architecture into the registry: the program, the
+# layer puts an image of one architecture into the registry: the program, with
+# the name under which it stands in the place of envoyproxy/ratelimit, too, the
 # certificates of public authorities, and nothing else.
 layer() {
 	local root=$work/image-$1
-	mkdir -p "$root/usr/bin" "$root/etc/ssl/certs"
+	mkdir -p "$root/usr/bin" "$root/bin" "$root/etc/ssl/certs"
 	cp "$work/linux-$1/weir" "$root/usr/bin"
+	ln -s /usr/bin/weir "$root/bin/ratelimit"
 	cp "$shipped/ca-certificates.crt" "$root/etc/ssl/certs"
 	pack "$root" "$root.tar.gz"
 	"$tools/crane" append --oci-empty-base --new_layer "$root.tar.gz" --new_tag "$2"

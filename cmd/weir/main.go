@@ -8,4 +8,4 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/program"
 )
 
-func main() { os.Exit(program.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() { os.Exit(program.RunAs(os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

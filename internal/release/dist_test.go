@@ -160,7 +160,7 @@ func checkImage(t *testing.T, archive string) {
 	if image.Architecture != runtime.GOARCH || len(image.Config.Entrypoint) != 1 || image.Config.Entrypoint[0] != "/usr/bin/weir" || image.Config.User != "65532:65532" {
 		t.Errorf("the image is %+v, want /usr/bin/weir for %s as the user 65532", image, runtime.GOARCH)
 	}
-	const want = "./etc/ssl/certs/ca-certificates.crt\n./usr/bin/weir\n"
+	const want = "./bin/ratelimit\n./etc/ssl/certs/ca-certificates.crt\n./usr/bin/weir\n"
 	if got := run(t, dir, nil, "sh", "-c", "tar --list --file "+blob(manifest.Layers[0].Digest)+" | grep -v '/$'"); got != want {
 		t.Errorf("the image has %q, want %q", got, want)
 	}

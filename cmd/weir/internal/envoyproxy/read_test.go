@@ -116,7 +116,7 @@ func TestTheEnvironmentSetsFlags(t *testing.T) {
 			name, value, _ := strings.Cut(word, "=")
 			set[name] = value
 		}
-		read, err := Read(func(name string) string { return set[name] })
+		read, err := Read(func(name string) string { return set[name] }, false)
 		got := ""
 		if flag, _, ok := strings.Cut(want, "="); ok && err == nil {
 			got = flag + "=" + read.Flags[flag]
@@ -133,7 +133,7 @@ func TestTheEnvironmentSetsFlags(t *testing.T) {
 	}
 	if _, err := Read(func(name string) string {
 		return map[string]string{"GRPC_SERVER_USE_TLS": "true", "GRPC_SERVER_TLS_CERT": "c", "GRPC_SERVER_TLS_KEY": "k", "GRPC_CLIENT_TLS_SAN": "e.example"}[name]
-	}); err == nil || !strings.HasPrefix(err.Error(), `GRPC_CLIENT_TLS_SAN is "e.example", and `) {
+	}, false); err == nil || !strings.HasPrefix(err.Error(), `GRPC_CLIENT_TLS_SAN is "e.example", and `) {
 		t.Errorf("a name that certificates must have: got %v, want an error", err)
 	}
 }
@@ -208,7 +208,7 @@ func TestVariablesWithoutEffectAreNamed(t *testing.T) {
 				}
 			}
 			return ""
-		})
+		}, false)
 		if err != nil || !slices.Equal(read.Unused, want) {
 			t.Errorf("%s: got %q, %v, want %q", environment, read.Unused, err, want)
 		}

@@ -30,6 +30,7 @@ type Environment struct {
 	Settings  Settings
 	Flags     map[string]string
 	Passwords map[string]string
+	Debug     string // the address of the debug port; "" without one
 	// ControlPlane has the rules, if CONFIG_TYPE says so. Nil: files have them.
 	ControlPlane *ControlPlane
 	Unused       []string // variables without a counterpart, each with what that means
@@ -38,6 +39,7 @@ type Environment struct {
 // variables reads environment variables, and collects their errors.
 type variables struct {
 	get      func(string) string
+	inPlace  bool
 	problems []error
 }
 
@@ -73,9 +75,10 @@ func (v *variables) refuse(bad bool, format string, values ...any) {
 	}
 }
 
-// Read reads the environment.
-func Read(get func(string) string) (Environment, error) {
-	v := &variables{get: get}
+// Read reads the environment. In the place of envoyproxy/ratelimit the addresses are those where that listens, on every
+// network, unless the environment says otherwise. The debug port is for this machine alone.
+func Read(get func(string) string, inPlace bool) (Environment, error) {
+	v := &variables{get: get, inPlace: inPlace}
 	ratio, err := strconv.ParseFloat(v.text("NEAR_LIMIT_RATIO", "0.8"), 32)
 	v.refuse(err != nil || ratio < 0 || ratio > 1, "NEAR_LIMIT_RATIO is %q, want a number from 0 to 1", v.text("NEAR_LIMIT_RATIO", ""))
 	e := Environment{Flags: map[string]string{}, Passwords: map[string]string{}, Settings: Settings{
@@ -97,6 +100,7 @@ func Read(get func(string) string) (Environment, error) {
 	e.folder(v)
 	e.ports(v)
 	e.tls(v)
+	e.traces(v)
 	e.log(v)
 	e.redis(v)
 	e.Unused = append(e.Unused, v.unused()...)
@@ -115,16 +119,20 @@ func (e *Environment) folder(v *variables) {
 
 // ports reads the addresses, and the age of connections.
 func (e *Environment) ports(v *variables) {
-	e.Flags["grpc"] = net.JoinHostPort(v.text("GRPC_HOST", "127.0.0.1"), v.text("GRPC_PORT", "8081"))
+	host := "127.0.0.1"
+	if v.inPlace {
+		host = ""
+		e.Debug = net.JoinHostPort(v.text("DEBUG_HOST", "127.0.0.1"), v.text("DEBUG_PORT", "6070"))
+	}
+	e.Flags["grpc"] = net.JoinHostPort(v.text("GRPC_HOST", host), v.text("GRPC_PORT", "8081"))
 	if path := v.get("GRPC_UDS"); path != "" {
 		e.Flags["grpc"] = "unix:" + path
 	}
-	if v.get("HOST") != "" || v.get("PORT") != "" {
-		e.Flags["http"] = net.JoinHostPort(v.text("HOST", "127.0.0.1"), v.text("PORT", "8080"))
+	if v.inPlace || v.get("HOST") != "" || v.get("PORT") != "" {
+		e.Flags["http"] = net.JoinHostPort(v.text("HOST", host), v.text("PORT", "8080"))
 	}
 	if v.flag("USE_PROMETHEUS") {
-		address := v.text("PROMETHEUS_ADDR", "127.0.0.1:9090")
-		e.Flags["metrics"] = address
+		e.Flags["metrics"] = v.text("PROMETHEUS_ADDR", net.JoinHostPort(host, "9090"))
 	}
 	if age := v.get("GRPC_MAX_CONNECTION_AGE"); age != "" {
 		_, err := time.ParseDuration(age)
@@ -133,7 +141,14 @@ func (e *Environment) ports(v *variables) {
 	}
 }
 
-// tls reads the certificates, which are for all ports of the daemon.
+// traces reads where spans go. A collector of this machine is the default of OpenTelemetry.
+func (e *Environment) traces(v *variables) {
+	if v.flag("TRACING_ENABLED") {
+		e.Flags["otlp"] = strings.TrimSuffix(v.text("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318"), "/")
+	}
+}
+
+// tls reads the certificates, which are for the port of Envoy.
 func (e *Environment) tls(v *variables) {
 	if !v.flag("GRPC_SERVER_USE_TLS") {
 		return

@@ -16,9 +16,9 @@ var without = []struct{ name, nothing, instead string }{
 	{"EXTRA_TAGS", "", "metrics have no such tags"},
 	{"PROMETHEUS_PATH", "/metrics", "metrics are at /metrics"},
 	{"PROMETHEUS_MAPPER_YAML", "", "metrics have the names of Weir"},
-	{"DEBUG_HOST", "", "there is no debug port; /stats is on the HTTP port, and profiles are on the admin port with --pprof"},
-	{"DEBUG_PORT", "", "there is no debug port; /stats is on the HTTP port, and profiles are on the admin port with --pprof"},
-	{"TRACING_ENABLED", "false", "--otlp sends traces"},
+	{"TRACING_EXPORTER_PROTOCOL", "http", "spans are sent by OTLP over HTTP"},
+	{"TRACING_SERVICE_NAME", "", "spans have the service name weir"},
+	{"TRACING_SAMPLING_RATE", "1", "spans are made for the calls of sampled traces"},
 	{"GRPC_MAX_CONNECTION_AGE_GRACE", "", "--grace bounds calls in flight on a connection that has reached its age"},
 }
 
@@ -27,6 +27,11 @@ func (v *variables) unused() (list []string) {
 	for _, w := range without {
 		if value := v.get(w.name); value != "" && !strings.EqualFold(value, w.nothing) {
 			list = append(list, fmt.Sprintf("%s=%s: %s", w.name, value, w.instead))
+		}
+	}
+	for _, name := range []string{"DEBUG_HOST", "DEBUG_PORT"} {
+		if value := v.get(name); value != "" && !v.inPlace {
+			list = append(list, fmt.Sprintf("%s=%s: there is no debug port, except in a program called ratelimit; /stats is on the HTTP port, and profiles are on the admin port with --pprof", name, value))
 		}
 	}
 	if v.text("CONFIG_TYPE", "FILE") == "FILE" && v.flag("FORCE_START_WITHOUT_INITIAL_CONFIG") {

@@ -63,7 +63,7 @@ none of them.`,
 		Example: `  weir rules import envoyproxy config > weir.yaml`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			environment, err := envoyproxy.Read(os.Getenv)
+			environment, err := envoyproxy.Read(os.Getenv, false)
 			if err != nil {
 				return cli.Misuse(fmt.Errorf("rules import envoyproxy: %w", err), "the variables are those of envoyproxy/ratelimit")
 			}

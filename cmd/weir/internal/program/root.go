@@ -2,6 +2,7 @@ package program
 
 import (
 	"io"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -16,9 +17,26 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/simulate"
 )
 
+// asRatelimit is the name of the program of envoyproxy/ratelimit. A program of this name is weir serve --compat envoyproxy,
+// so that it can stand where the command cannot be chosen.
+const asRatelimit = "ratelimit"
+
+// RunAs is Run for a program of a name, which may be a path.
+func RunAs(name string, args []string, in io.Reader, out, errs io.Writer) int {
+	if filepath.Base(name) != asRatelimit {
+		return Run(args, in, out, errs)
+	}
+	root, started := rootWith(serve.StandIn())
+	return run(root, started, append([]string{"serve"}, args...), in, out, errs)
+}
+
 // Run runs the program with the arguments and streams, and returns its exit code.
 func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	root, started := Root()
+	return run(root, started, args, in, out, errs)
+}
+
+func run(root *cobra.Command, started *bool, args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
@@ -34,7 +52,10 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 }
 
 // Root returns the root command. *started is true once a command has accepted its command line.
-func Root() (root *cobra.Command, started *bool) {
+func Root() (root *cobra.Command, started *bool) { return rootWith(serve.Command()) }
+
+// rootWith is Root with another command serve.
+func rootWith(serving *cobra.Command) (root *cobra.Command, started *bool) {
 	started = new(bool)
 	showVersion := false
 	root = &cobra.Command{
@@ -70,7 +91,7 @@ It also fetches pages politely, and compares limits on made-up traffic.`,
 	}
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version and the commit")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serve.Command(), serve.TokenCommand(), replay.Command(), simulate.Command(), check.Command(), pace.Command(), fetch.Command(),
+	root.AddCommand(serving, serve.TokenCommand(), replay.Command(), simulate.Command(), check.Command(), pace.Command(), fetch.Command(),
 		inspect.RulesCommand(), inspect.ExplainCommand(), ctl.Command(), versionCommand(), completionCommand())
 	cli.PlainNumbers(root)
 	return root, started

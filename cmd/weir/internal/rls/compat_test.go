@@ -62,7 +62,7 @@ func compatCases(t *testing.T, file string) (cases []compatCase) {
 // newCompat returns a service of files of envoyproxy/ratelimit, at a midnight on a Thursday, and the clock.
 func newCompat(t testing.TB, file string, environment map[string]string, change ...func(*setup)) (*Server, *time.Time) {
 	t.Helper()
-	read, err := envoyproxy.Read(func(name string) string { return environment[name] })
+	read, err := envoyproxy.Read(func(name string) string { return environment[name] }, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 // compatOptions are the flag of --compat, and what the environment of the other program says.
 type compatOptions struct {
 	as       string
+	inPlace  bool // the program is called as the other one
 	settings envoyproxy.Settings
 	unused   []string
 	plane    *envoyproxy.ControlPlane // that pushes rules; nil for rules in files
@@ -42,7 +43,7 @@ func (o *compatOptions) addFlags(cmd *cobra.Command) {
 func (o *compatOptions) on() bool { return o.as != "" }
 
 // apply sets the flags that are not set from the environment of the other program.
-func (o *compatOptions) apply(cmd *cobra.Command) error {
+func (o *compatOptions) apply(cmd *cobra.Command, ports *portOptions) error {
 	switch {
 	case !o.on():
 		return nil
@@ -51,7 +52,7 @@ func (o *compatOptions) apply(cmd *cobra.Command) error {
 	case cmd.Flags().Changed("grpc-headers"):
 		return cli.Misusef("LIMIT_RESPONSE_HEADERS_ENABLED=true adds header fields", "--grpc-headers with --compat: the environment chooses the header fields")
 	}
-	read, err := envoyproxy.Read(os.Getenv)
+	read, err := envoyproxy.Read(os.Getenv, o.inPlace)
 	if err != nil {
 		return cli.Misuse(fmt.Errorf("--compat envoyproxy: %w", err), "docs/howto/envoy.md#environment lists the environment variables")
 	}
@@ -59,6 +60,8 @@ func (o *compatOptions) apply(cmd *cobra.Command) error {
 	for name, password := range read.Passwords {
 		_ = os.Setenv(name, password) // for the URL of --engine; it fails for no name that has been read
 	}
+	ports.inPlaceOf, ports.debug = o.inPlace, read.Debug
+	ports.onlyGRPC = read.Flags["tls-cert"] != "" && !cmd.Flags().Changed("tls-cert")
 	for name, value := range read.Flags {
 		if cmd.Flags().Changed(name) {
 			continue
@@ -140,9 +143,27 @@ func (o *compatOptions) paths(envoy *rls.Server, unhealthy func() string) map[st
 			}
 			_, _ = w.Write([]byte("OK"))
 		}),
-		"/stats": door.Guard(door.Metrics, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			_ = o.stats.Write(w) // an error means that the client has gone
-		})),
+		"/stats": o.statsHandler(),
 	}
+}
+
+// statsHandler serves the statistics of the other program.
+func (o *compatOptions) statsHandler() http.Handler {
+	return door.Guard(door.Metrics, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_ = o.stats.Write(w) // an error means that the client has gone
+	}))
+}
+
+// debugHandler serves what the other program has on its debug port.
+func (o *compatOptions) debugHandler(config func() *rules.Config) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /stats", o.statsHandler())
+	mux.Handle("GET /rlconfig", door.Guard(door.Metrics, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		if foreign, ok := config().Foreign.(*envoyproxy.Config); ok {
+			_ = foreign.Dump(w) // an error means that the client has gone
+		}
+	})))
+	return mux
 }

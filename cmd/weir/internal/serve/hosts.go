@@ -92,7 +92,7 @@ func (h hosts) check(names []string, listen, admin string, address net.Addr) err
 // announce prints the listening addresses, the rules, and a command to try. It does not wait for a stalled reader.
 func announce(out io.Writer, log *slog.Logger, address net.Addr, ports *portOptions, also []port, rules []*weir.Rule) error {
 	where, base, curl := "http://"+reachable(address), "http://"+reachable(address), "curl -d "
-	if ports.files.Cert != "" {
+	if ports.files.Cert != "" && !ports.onlyGRPC {
 		where, base = "https://"+reachable(address), "https://"+reachable(address)
 	}
 	if address.Network() == "unix" {

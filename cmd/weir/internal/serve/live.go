@@ -112,7 +112,7 @@ func (o *portOptions) ctl() string {
 	switch {
 	case address.Network() == "unix":
 		return "--admin " + place(address)
-	case o.files.Cert != "":
+	case o.files.Cert != "" && !o.onlyGRPC:
 		return "--admin https://" + reachable(address)
 	}
 	return "--admin " + reachable(address)

@@ -9,7 +9,8 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/program"
 )
 
-// TestMain lets the tests start this binary as the real program, under the name weir.
+// TestMain lets the tests start this binary as the real program, under the name weir, and under that of envoyproxy/ratelimit.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"weir": func() { os.Exit(program.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }})
+	run := func() { os.Exit(program.RunAs(os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+	testscript.Main(m, map[string]func(){"weir": run, "ratelimit": run})
 }

@@ -3,7 +3,9 @@ package serve
 import (
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // The rights that other users of the machine should not have on a file, by its mode.
@@ -28,8 +30,15 @@ func (o *portOptions) warnOfModes(log *slog.Logger) {
 		{"tls-key", o.files.Key, othersRead | othersWrite, "every user of this machine can read or change the key of the daemon", "chmod o-rw"},
 	} {
 		info, err := os.Stat(f.path) // an empty path is none
-		if err == nil && info.Mode().IsRegular() && info.Mode()&f.mode != 0 {
+		if err == nil && !isMounted(f.path) && info.Mode().IsRegular() && info.Mode()&f.mode != 0 {
 			log.Warn(f.text, "flag", "--"+f.flag, "file", f.path, "mode", info.Mode().Perm(), "mend", f.mend)
 		}
 	}
+}
+
+// isMounted reports whether a file is that of a mounted volume of Kubernetes, a link to the current version below ..data: the volume, in which
+// only the pod can look, has one mode for all files.
+func isMounted(path string) bool {
+	target, err := os.Readlink(path)
+	return err == nil && strings.HasPrefix(filepath.ToSlash(target), "..data/")
 }

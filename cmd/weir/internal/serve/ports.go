@@ -29,6 +29,10 @@ type portOptions struct {
 	resp            string
 	envoy           envoyOptions
 	insecure, pprof bool
+	inPlaceOf       bool   // envoyproxy/ratelimit, whose addresses every machine may reach
+	onlyGRPC        bool   // connections of Envoy alone are encrypted
+	debug           string // the address of its debug port, or ""
+	debugged        http.Handler
 	files           door.Files
 	keys            *door.Keys   // of the files
 	changes         http.Handler // of weir ctl
@@ -106,9 +110,9 @@ func (o *portOptions) httpPort(name string, on net.Listener, who *door.Port, han
 	return port{name: name, on: o.encrypted(&listener{on, open}, "http/1.1"), service: h}
 }
 
-// encrypted returns the listener with TLS, if there is a certificate. A socket of this machine needs none.
+// encrypted returns the listener with TLS, if there is a certificate for it. A socket of this machine needs none.
 func (o *portOptions) encrypted(on net.Listener, protocols ...string) net.Listener {
-	if o == nil { // a server of tests
+	if o == nil || o.onlyGRPC { // a server of tests
 		return on
 	}
 	if config := o.keys.TLS(protocols...); config != nil && on.Addr().Network() != "unix" {
@@ -174,6 +178,13 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 		if err := o.checkReach("metrics", o.metrics, on.Addr()); err != nil {
 			return ports, err
 		}
+	}
+	if o.debug != "" {
+		on, err := listen("debug", o.debug)
+		if err != nil {
+			return ports, err
+		}
+		ports = append(ports, o.httpPort("debug", on, o.door(named, on.Addr()), o.debugged, log))
 	}
 	on, err := o.listenAdmin(traffic, log)
 	if err != nil || on == nil {
@@ -271,7 +282,7 @@ func (o *portOptions) adminDoor(named hosts, at net.Addr) *door.Port {
 
 // checkReach refuses an address that other machines can reach, unless callers show who they are.
 func (o *portOptions) checkReach(flag, address string, at net.Addr) error {
-	if local(at) || o.insecure || o.keys.Required() {
+	if local(at) || o.insecure || o.inPlaceOf || o.keys.Required() {
 		return nil
 	}
 	return cli.Misusef("listen on this machine alone, like 127.0.0.1:8080, or say who may come in with --tokens FILE, or let every machine in with --insecure",

@@ -55,8 +55,18 @@ type options struct {
 }
 
 // Command returns the command serve.
-func Command() *cobra.Command {
-	var o options
+func Command() *cobra.Command { return command(new(options)) }
+
+// StandIn returns the command serve in the place of envoyproxy/ratelimit: with its environment and its addresses.
+func StandIn() *cobra.Command {
+	o := new(options)
+	cmd := command(o)
+	_ = cmd.Flags().Set("compat", compatEnvoy)
+	o.compat.inPlace = true
+	return cmd
+}
+
+func command(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "serve",
 		Short:             "Answer over HTTP whether a request may go ahead",
@@ -68,7 +78,7 @@ func Command() *cobra.Command {
 			if err := setFromEnvironment(cmd); err != nil {
 				return err
 			}
-			if err := o.compat.apply(cmd); err != nil {
+			if err := o.compat.apply(cmd, &o.ports); err != nil {
 				return err
 			}
 			if err := o.check(cmd.Flags().Changed); err != nil {
@@ -262,6 +272,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	s.desk = o.desk(d, watching)
 	s.unhealthy = func() string { return cmp.Or(o.compat.unhealthy(s.api, s.desk), d.used.pushed.unhealthy()) }
 	o.compat.begin(d.log, d.used.config())
+	o.warnOfPlace(d.log)
 	d.changed.logIdle(d.used.named, d.used.config())
 	d.used.warn(d.log)
 	o.warnOfFlags(d.log)
@@ -273,10 +284,11 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 		Daemons: d.engine.daemons(), Certificates: o.ports.keys.Ends, CredentialsFail: o.ports.keys.Failing, Saved: o.savedAt(), RecordFails: o.recordFails()})
 	traced, endTraces := o.traces.begin(d.seen.HTTP(s.api, s.api.Serves), s.api.Serves, d.seen, d.log)
 	defer endTraces()
-	s.traffic = traced
+	s.traffic = o.ports.inPlace(traced)
 	redis := resp.Options{Desk: s.desk, Clients: d.most, Log: d.log}
 	o.ports.watch = door.Guard(door.Watch, http.HandlerFunc(watching.Stream))
 	o.ports.changes = admin.New(o.admin(s.desk, d, watching))
+	o.ports.debugged = o.compat.debugHandler(d.used.config)
 	var err error
 	if s.also, err = o.ports.open(d.named, d.listener.Addr(), &s, redis, envoy, d.log); err != nil {
 		return err
