@@ -224,6 +224,16 @@ func (f *Front[R, A]) refuse(ctx context.Context, a *Ask[R, A], why error) error
 	return err
 }
 
+// Again returns how long until a request like an admitted one fits. It asks the engine, and is 0 if the request fits now or
+// nobody knows.
+func (f *Front[R, A]) Again(ctx context.Context, a *Ask[R, A]) time.Duration {
+	answer, err := f.Engine.Do(ctx, weir.Call{Op: weir.OpPeek, Requests: a.Requests, Within: decideWithin})
+	if err != nil || answer.Decision.RetryAfter == weir.Never {
+		return 0
+	}
+	return answer.Decision.RetryAfter
+}
+
 // grant keeps what was taken until the request ends: with the Lease of the take and the Taken of its answer. The reservation
 // has its slots, or is nil.
 func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation, take weir.Call) {

@@ -38,7 +38,8 @@ func (f *Fields) Add(h http.Header, d weir.Decision, requests ...weir.Request) {
 		}
 		a.Sets = append(a.Sets, set)
 	}
-	writeFields(h, f.format, a)
+	again, _ := tells(a)
+	writeFields(h, f.format, a, again)
 	if refusal := tooMany(&d, binding(a)); !d.Allowed && refusal.RetryAfter > 0 {
 		h[fieldRetryAfter] = []string{decimal(int64(refusal.RetryAfter / time.Second))}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirflow/weir"
 )
@@ -18,6 +19,8 @@ const (
 	//
 	//	RateLimit-Policy: "client-1";q=60;w=60, "client-2";q=1000;w=86400
 	//	RateLimit: "client-1";r=59;t=1
+	//
+	// For limits that whole seconds describe badly it adds weir-wait-us and weir-w-us, in microseconds: see docs/reference/http.md.
 	Draft11 Headers = iota
 	// Draft07 has RateLimit: limit=60, remaining=59, reset=1, and the policy
 	// field of Draft06.
@@ -45,16 +48,16 @@ var single = map[Headers][3]string{
 	Legacy:  {"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"},
 }
 
-// writeFields adds the fields of a decision. If an outer middleware has set fields, lists grow, and single fields
-// keep the tighter values.
-func writeFields(h http.Header, format Headers, a *ask) {
+// writeFields adds the fields of a decision; again is how long until a request like an admitted one fits, or 0. If an outer
+// middleware has set fields, lists grow, and single fields keep the tighter values.
+func writeFields(h http.Header, format Headers, a *ask, again time.Duration) {
 	d := &a.Decision
 	if format == NoHeaders {
 		return
 	}
 	p := binding(a)
 	if format == Draft11 {
-		writeDraft11(h, a, p)
+		writeDraft11(h, a, p, again)
 		return
 	}
 	if p == nil || d.Allowed && lessRemains(h, format, d.Remaining) {
@@ -96,7 +99,7 @@ func lessRemains(h http.Header, format Headers, remaining int64) bool {
 }
 
 // writeDraft11 makes both fields in one allocation.
-func writeDraft11(h http.Header, a *ask, p *policy) {
+func writeDraft11(h http.Header, a *ask, p *policy, again time.Duration) {
 	var space [256]byte
 	b, d := space[:0], &a.Decision
 	for _, set := range a.Sets {
@@ -114,6 +117,10 @@ func writeDraft11(h http.Header, a *ask, p *policy) {
 		if t := p.until(d); t >= 0 {
 			b = append(b, ";t="...)
 			b = strconv.AppendInt(b, t, 10)
+		}
+		if again > 0 {
+			b = append(b, paramAgain...)
+			b = strconv.AppendInt(b, micros(again), 10)
 		}
 	}
 	if policyEnd == 0 {

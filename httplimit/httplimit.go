@@ -90,7 +90,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	if asked.Decided() && (!asked.Decision.Allowed || !h.RefusalsOnly) {
-		writeFields(w.Header(), h.Headers, asked)
+		writeFields(w.Header(), h.Headers, asked, h.again(r.Context(), asked))
 	}
 	h.CORS.expose(w.Header(), r, !asked.Outcome.Passes(), h.Headers != NoHeaders)
 	if !asked.Outcome.Passes() {

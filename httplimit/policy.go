@@ -13,6 +13,7 @@ import (
 // policies describe one rule for header fields and refusals. The middleware makes them once.
 type policies struct {
 	each    []policy // of each limit, in order; those that clients need not know have no name
+	fine    bool     // one of them needs more than whole seconds
 	draft11 string   // RateLimit-Policy
 	older   string   // RateLimit-Policy of drafts 06 and 07
 }
@@ -25,6 +26,9 @@ type policy struct {
 	capacity int64
 	window   time.Duration // the longest time in which the capacity comes back; 0 if there is none
 	held     bool          // units are held, not spent
+	coarse   bool          // whole seconds tell enough
+	told     bool          // the LimitReset of a decision tells when a cost fits again
+	rate     weir.Rate     // at which units come back one by one, if it is told; otherwise zero
 }
 
 // newPolicies describes a rule.
@@ -41,7 +45,7 @@ func newPolicies(r *weir.Rule) *policies {
 			p.quoted = quoted(p.name)
 			s.list(p)
 		}
-		s.each = append(s.each, p)
+		s.each, s.fine = append(s.each, p), s.fine || !p.coarse
 	}
 	return s
 }
@@ -59,7 +63,16 @@ func binding(a *ask) *policy {
 }
 
 func newPolicy(limit weir.Limit, d *weir.Description) policy {
-	return policy{limit: limit, capacity: d.Capacity, window: d.Window, held: d.Held}
+	fades := d.Refill == weir.RefillWindow && d.Calendar == 0 && d.Reset > d.Window // a window that ends does not bring all units back
+	p := policy{limit: limit, capacity: d.Capacity, window: d.Window, held: d.Held}
+	p.coarse = d.Held || d.Stateless || d.Calendar != 0 || d.Window >= fineBelow && !fades
+	switch {
+	case d.Refill == weir.RefillRate && !d.Delays:
+		p.told, p.rate = true, d.Rate
+	case d.Refill == weir.RefillWindow:
+		p.told = !fades
+	}
+	return p
 }
 
 // list adds the items of a policy to the header fields.
@@ -71,6 +84,9 @@ func (s *policies) list(p policy) {
 	case p.window > 0:
 		w := strconv.FormatInt(seconds(p.window), 10)
 		item += ";w=" + w
+		if p.window%time.Second != 0 {
+			item += paramWindow + strconv.FormatInt(micros(p.window), 10)
+		}
 		s.older = joinList(s.older, strconv.FormatInt(p.capacity, 10)+";w="+w)
 	}
 	s.draft11 = joinList(s.draft11, item)

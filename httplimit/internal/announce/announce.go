@@ -31,6 +31,7 @@ type Quota struct {
 	Window    time.Duration // 0 if unknown
 	Remaining int64         // the units left; Unknown if the answer does not say
 	Reset     time.Duration // until units come back; Unknown if the answer does not say
+	Again     time.Duration // until a request like this one fits, if the server is Weir and it does not fit now; otherwise 0
 }
 
 // Unknown is the value of a number that an answer does not state.

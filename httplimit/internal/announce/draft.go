@@ -33,6 +33,9 @@ func (r *reader) policy(m *member) {
 	if w, ok := m.integer("w"); ok && w > 0 && w <= int64(maxAhead/time.Second) {
 		q.Window = time.Duration(w) * time.Second
 	}
+	if d := m.micros("weir-w-us"); d > 0 {
+		q.Window = d
+	}
 	switch m.value.kind {
 	case isNumber:
 		n, ok := integer(m.value)
@@ -82,8 +85,9 @@ func (r *reader) limit(m *member) {
 	if t, ok := m.integer("t"); ok && t <= int64(maxAhead/time.Second) {
 		said.Reset = time.Duration(t) * time.Second
 	}
+	said.Again = m.micros("weir-wait-us")
 	if q := r.named(said.Name); q != nil {
-		q.Remaining, q.Reset = said.Remaining, said.Reset
+		q.Remaining, q.Reset, q.Again = said.Remaining, said.Reset, said.Again
 		return
 	}
 	r.add(said)
@@ -126,6 +130,15 @@ func (r *reader) attach(v triple) {
 		}
 	}
 	r.add(Quota{Name: "ratelimit", Limit: max(v.limit, 0), Remaining: v.remaining, Reset: v.reset})
+}
+
+// micros returns a parameter in microseconds; 0 if there is none, or none within the bounds.
+func (m *member) micros(key string) time.Duration {
+	n, ok := m.integer(key)
+	if !ok || n > int64(maxAhead/time.Microsecond) {
+		return 0
+	}
+	return time.Duration(n) * time.Microsecond
 }
 
 // integer returns an integer parameter that is not negative.

@@ -16,6 +16,7 @@ type quota struct {
 	remaining int64     // of the newest report; announce.Unknown if there is none
 	reporter  Ticket    // the request whose answer brought it
 	until     time.Time // when units come back; zero if unknown
+	exact     bool      // the server has said when the next request fits
 	shared    time.Time // until then, other clients seem to use the quota
 	back      int64     // tokens of other requests than the reporter that were estimated and not used
 }
@@ -32,8 +33,10 @@ func (q *quota) report(c *Config, s *State, t Ticket, now time.Time, a *announce
 	if a.Remaining < 0 || q.remaining >= 0 && t.seq < q.reporter.seq {
 		return
 	}
-	q.remaining, q.reporter, q.until, q.back = a.Remaining, t, time.Time{}, 0
+	q.remaining, q.reporter, q.until, q.back, q.exact = a.Remaining, t, time.Time{}, 0, a.Again > 0
 	switch {
+	case q.exact:
+		q.remaining, q.until = 0, now.Add(c.bounded(a.Again, Never))
 	case a.Reset >= 0:
 		q.until = now.Add(c.bounded(a.Reset, Never))
 	case q.window > 0:
@@ -64,7 +67,7 @@ func (q *quota) wait(s *State, now time.Time, need Need) time.Duration {
 		return 0
 	}
 	wait := max(q.until.Sub(now), 0) // at once if it is unknown
-	if q.hasPolicy() && !now.Before(q.shared) {
+	if q.hasPolicy() && !q.exact && !now.Before(q.shared) {
 		wait = min(wait, q.ownWait(s, now))
 	}
 	if wait == 0 {
