@@ -47,8 +47,9 @@ With --report it also writes a page with pictures and tables, one file that goes
 a mail. Keys in it are masked, unless --names shows them.
 
 A FILE is an access log, plain or gzip, of nginx, Apache, Caddy, Traefik, Envoy,
-HAProxy, an AWS load balancer, CloudFront, S3 or IIS, JSON lines or CSV, also
-inside of what Kubernetes, Docker or syslog write around it. Its first 1,000 lines
+HAProxy, an AWS load balancer, CloudFront, S3, Cloudflare, Google Cloud or IIS,
+JSON lines with any names of fields, or CSV, also inside of what Kubernetes,
+Docker or syslog write around it. Its first 1,000 lines
 show the format, or what a pipe brings in 2 seconds; the report says which it is,
 and what is taken for the time and the client. --log-format tells it. Without a
 FILE, or with '-', replay reads standard input, until its end or until Ctrl-C.
@@ -58,9 +59,10 @@ Several files are one stream. The order of the lines does not matter, except wit
 A key consists of one field or several: ip, method, path (without the query),
 query, uri, status, user, referer, agent, host, header.NAME. Any other name is a
 variable of a pattern, a column, or a field of JSON lines, nested ones with dots.
-The ip of an IPv6 address is its /64, and of a list the client by --trust, as in
-the daemon. Replay counts lines without a readable time or key as unparsed, with
-the reason, and shows the first of them.`,
+The ip, and any field whose name ends in ip or addr, is an address without its
+port, and of IPv6 its /64; of a list it is the client by --trust, as in the daemon.
+Replay counts lines without a readable time or key as unparsed, with the reason,
+and shows the first of them.`,
 		Example: `  weir replay --limit 'token bucket 1/s burst 10' access.log
   weir replay --limit 'token bucket 1/s burst 10' --limit 'sliding window 60/1m' access.log.1.gz access.log
   weir replay --key ip,path --limit 'token bucket 1/s burst 5 and fixed window 1000/1d' access.log

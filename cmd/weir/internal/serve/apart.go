@@ -4,6 +4,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
@@ -28,6 +29,11 @@ func (o *options) apart(out, errs io.Writer) error {
 			{Purpose: "--tls-key", Path: o.ports.files.Key}, {Purpose: "--tls-client-ca", Path: o.ports.files.ClientCA},
 			cli.StreamUse("standard output", out, true), cli.StreamUse("standard error", errs, true),
 		})
+	for flag, address := range map[string]string{"--http": o.http, "--admin": o.ports.admin, "--metrics": o.ports.metrics, "--resp": o.ports.resp, "--grpc": o.ports.envoy.address} {
+		if path, ok := strings.CutPrefix(address, "unix:"); ok {
+			uses = append(uses, cli.FileUse{Purpose: flag, Path: path, Writes: true})
+		}
+	}
 	for _, path := range o.rules.paths {
 		uses = append(uses, cli.FileUse{Purpose: "--config", Path: path})
 	}
