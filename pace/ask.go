@@ -45,16 +45,14 @@ func (a *asking) join(c *caller) error {
 	if err := c.reservable(); err != nil {
 		return err
 	}
-	name := keysOf(c.requests)
-	g := a.groups[name]
-	if g != nil {
-		if err := g.tooLate(c); err != nil {
-			return err
-		}
+	if err := a.tooLate(c); err != nil {
+		return err
 	}
 	if err := a.queue.enter(c); err != nil {
 		return err
 	}
+	name := keysOf(c.requests)
+	g := a.groups[name]
 	if g == nil {
 		g = a.newGroup(name, c.requests)
 		a.queue.askInstead(g.keys)
@@ -66,6 +64,18 @@ func (a *asking) join(c *caller) error {
 		g.refile()
 	}
 	a.sendReady()
+	return nil
+}
+
+// tooLate refuses a newcomer whose deadline is before the instant at which a rate may admit its cost.
+func (a *asking) tooLate(c *caller) error {
+	for _, name := range keysIn(c.requests) {
+		if k := a.keys[name]; k != nil && k.refusedBy == byRate && k.sleeps(k.costOf(c), time.Now()) {
+			if err := c.tooLate(time.Until(k.retryAt)); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
@@ -228,22 +238,6 @@ func (g *group) keptBy(now time.Time) *askKey {
 	for _, k := range g.keys {
 		if k.keeps(g, now) {
 			return k
-		}
-	}
-	return nil
-}
-
-// tooLate refuses a newcomer whose deadline is before the instant at which a rate may admit the first caller, behind which it
-// goes.
-func (g *group) tooLate(c *caller) error {
-	if g.callers.Len() == 0 || g.callers.First().flow != c.flow {
-		return nil
-	}
-	for _, k := range g.keys {
-		if !k.slots() && k.sleeps(k.costOf(c), time.Now()) {
-			if err := c.tooLate(time.Until(k.retryAt)); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -149,7 +149,7 @@ type againError struct{ error }
 func (e againError) Unwrap() error   { return e.error }
 func (againError) Unavailable() bool { return true }
 
-// learn tells the keys of a caller what the engine answered.
+// learn tells the keys of a caller what the engine answered. That a cost is never admitted concerns its caller alone.
 func (t *trip) learn(c *caller, r *weir.Result) {
 	d, found := r.Decision, false
 	for i, k := range c.group.keys {
@@ -163,7 +163,7 @@ func (t *trip) learn(c *caller, r *weir.Result) {
 			}
 		case d.Allowed:
 			k.granted(d.Remaining, named)
-		case named:
+		case named && !c.never(d):
 			k.refused(d, k.costOf(c), bySlotsOf(k.request.Rule, d))
 		}
 	}
@@ -172,30 +172,32 @@ func (t *trip) learn(c *caller, r *weir.Result) {
 // grant moves grants to the front of each group, whose callers on a trip ask for the same: the oldest of those that stay go
 // first, whatever instants the engine decided at.
 func (t *trip) grant() {
-	for _, g := range t.groups {
-		var mine []int
-		for i, c := range t.callers {
-			if c.group == g {
-				mine = append(mine, i)
-			}
-		}
-		to := 0
-		for _, i := range mine {
-			if r := &t.results[i]; r.Err != nil || !r.Decision.Allowed {
-				continue
-			}
-			for to < len(mine) && (t.callers[mine[to]].left || t.results[mine[to]].Err != nil) {
-				to++
-			}
-			if to == len(mine) {
-				break
-			}
-			j := mine[to]
-			t.results[i], t.results[j] = t.results[j], t.results[i]
-			t.calls[i], t.calls[j] = t.calls[j], t.calls[i]
-			to++
+	results, calls := slices.Clone(t.results), slices.Clone(t.calls)
+	of := map[*group][]int{} // the answers for each group, in order of its callers
+	for i, c := range t.callers {
+		if results[i].Err == nil {
+			of[c.group] = append(of[c.group], i)
 		}
 	}
+	for _, from := range of {
+		to := putFirst(from, func(i int) bool { return !t.callers[i].left })
+		for n, i := range putFirst(from, func(i int) bool { return results[i].Decision.Allowed }) {
+			t.results[to[n]], t.calls[to[n]] = results[i], calls[i]
+		}
+	}
+}
+
+// putFirst returns numbers in their order, except that those come first for which first is true.
+func putFirst(numbers []int, first func(int) bool) []int {
+	var before, after []int
+	for _, i := range numbers {
+		if first(i) {
+			before = append(before, i)
+		} else {
+			after = append(after, i)
+		}
+	}
+	return append(before, after...)
 }
 
 // settle ends the wait of a caller that goes, fails or has left. The others keep their places.
@@ -211,9 +213,11 @@ func (t *trip) settle(c *caller, call *weir.Call, r *weir.Result) {
 			take.Taken = r.Taken
 			c.reservation = weir.Kit.Granted(q.engine, t.began, d, nil, take)
 		}
-		if c.left {
-			g.callers.Remove(&c.Node)
+		if c.left || c.acquires && c.lapsed(t.began) { // which asks anew
 			q.abandon(c)
+			if c.left {
+				g.callers.Remove(&c.Node)
+			}
 			return
 		}
 		g.callers.Serve(&c.Node)

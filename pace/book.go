@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/fair"
 )
 
@@ -14,12 +13,12 @@ import (
 // for its oldest callers, many in one call, at most a horizon ahead (book_trip.go).
 //
 // Instants belong to a key and a cost, not to a caller: the first caller of that cost goes at the first instant. A caller that
-// leaves therefore passes its instant on. Instants that nobody of their cost needs stay while other callers wait for the key, and
-// are then withdrawn.
+// leaves therefore passes its instant on. Instants that nobody of their cost needs are withdrawn, so that they keep nobody.
 type booking struct {
 	queue  *Queue
 	keys   map[string]*bookedKey // by key and its limits
 	agenda *agenda
+	trip   *bookTrip // that has not set out
 }
 
 // bookedKey is the callers of one key and their instants.
@@ -30,15 +29,18 @@ type bookedKey struct {
 	callers  fair.Queue[*caller]
 	instants []instant // earliest first
 
-	asked     []*caller // for which a booking is on its way
-	last      int       // instants that the last booking brought
-	tempo     *tempo
-	horizon   time.Duration
-	full      time.Duration // it books no more while the newest instant lies beyond; drawn anew after each booking
-	retryAt   time.Time     // when the booking that was refused last may succeed
-	notBefore time.Time     // no caller without an instant goes before it; zero if that is not known
-	failures  int
-	left      func() // for callers that have left during a booking: ends what Flush waits for
+	asked    []*caller // for which a booking is on its way
+	last     int       // instants that the last booking brought
+	horizon  time.Duration
+	full     time.Duration // it books no more while the newest instant lies beyond; drawn anew after each booking
+	failures int
+	left     func() // for callers that have left during a booking: ends what Flush waits for
+
+	// The last refusal: no caller of a cost or more gets an instant before notBefore, or zero if that is not known.
+	cost      int64
+	notBefore time.Time
+	lookFor   int64     // the cost of the refused caller for which the next booking is planned; 0 for another reason
+	retryAt   time.Time // when its booking may succeed
 
 	due, look appointment // the next instant, and the next booking
 }
@@ -66,7 +68,7 @@ func (b *booking) can(c *caller) bool {
 func (b *booking) join(c *caller) error {
 	r := c.requests[0]
 	k := b.keys[keyOf(&r)]
-	if k != nil && !k.notBefore.IsZero() && k.callers.Len() > 0 && k.callers.Single() && k.callers.First().flow == c.flow {
+	if k != nil && k.refuses(c) {
 		if err := c.tooLate(time.Until(k.notBefore)); err != nil {
 			return err
 		}
@@ -83,33 +85,18 @@ func (b *booking) join(c *caller) error {
 	return nil
 }
 
+// refuses reports whether a newcomer gets no instant before notBefore. One of another flow may get that of a caller.
+func (k *bookedKey) refuses(c *caller) bool {
+	cost := c.requests[0].Cost
+	alone := k.callers.Len() > 0 && k.callers.Single() && k.callers.First().flow == c.flow
+	return !k.notBefore.IsZero() && cost >= k.cost && (alone || !slices.ContainsFunc(k.instants, func(at instant) bool { return at.cost == cost }))
+}
+
 func (b *booking) newKey(r weir.Request) *bookedKey {
 	k := &bookedKey{booking: b, name: keyOf(&r), request: r, horizon: firstHorizon, full: firstHorizon / 2}
 	k.due, k.look = newAppointment(k.serve), newAppointment(k.book)
-	k.tempo = enginekit.Keep(r.Rule, tempoOf)
 	b.keys[k.name] = k
 	return k
-}
-
-// tempo is what a booking has to know of the limits of a rule, which keeps it.
-type tempo struct {
-	unit time.Duration // that one unit takes
-	most int           // instants of one booking
-}
-
-// tempoOf works out the tempo of a rule. Of a cycle, one booking takes half the permits, so that other processes have some.
-func tempoOf(r *weir.Rule) *tempo {
-	t := &tempo{most: mostTogether}
-	for _, l := range r.Limits() {
-		d := weir.Describe(l)
-		if d.Rate.Count > 0 {
-			t.unit = max(t.unit, d.Rate.Period/time.Duration(d.Rate.Count))
-		}
-		if cycle := d.Refill == weir.RefillWindow; cycle {
-			t.most = min(t.most, int(max(min(d.Rate.Count/2, mostTogether), 1)))
-		}
-	}
-	return t
 }
 
 // leave removes c. The callers behind it move up.
@@ -123,14 +110,13 @@ func (b *booking) leave(c *caller) {
 	k.settle()
 }
 
-// settle withdraws the instants of a key that nobody waits for, and forgets it.
+// settle takes in that callers or instants of a key have changed. It forgets a key without callers.
 func (k *bookedKey) settle() {
+	k.withdraw(false)
 	if k.callers.Len() > 0 {
 		k.book()
 		return
 	}
-	k.booking.queue.withdraw(k.instants)
-	k.instants = nil
 	k.booking.agenda.Remove(&k.due)
 	if k.asked == nil {
 		k.booking.agenda.Remove(&k.look)
@@ -138,17 +124,73 @@ func (k *bookedKey) settle() {
 	}
 }
 
-// open yields the callers that have no instant, the next one first.
-func (k *bookedKey) open(yield func(*caller) bool) {
+// forgetRefusal has the key look anew, unless the engine is away.
+func (k *bookedKey) forgetRefusal() {
+	k.lookFor, k.retryAt, k.horizon = 0, time.Time{}, firstHorizon
+	if k.failures == 0 {
+		k.booking.agenda.Remove(&k.look)
+	}
+}
+
+// unused returns the instants by cost that callers do not need, and whether callers wait for that cost.
+func (k *bookedKey) unused() (unused map[int64]int, waits map[int64]bool) {
+	unused, waits = map[int64]int{}, map[int64]bool{}
+	for _, at := range k.instants {
+		unused[at.cost]++
+	}
+	needed := 0
+	for c := range k.callers.All {
+		if needed == len(k.instants) {
+			break
+		}
+		if cost := c.requests[0].Cost; unused[cost] > 0 {
+			unused[cost]--
+			needed++
+			waits[cost] = true
+		}
+	}
+	return unused, waits
+}
+
+// withdraw withdraws the instants that no caller needs, the newest of each cost. Of a cost that callers wait for it keeps those
+// in the first horizon for newcomers, unless all are to go.
+func (k *bookedKey) withdraw(all bool) {
+	if len(k.instants) == 0 {
+		return
+	}
+	unused, waits := k.unused()
+	near := time.Now().Add(firstHorizon)
+	var gone []instant
+	for i, at := range slices.Backward(k.instants) {
+		if unused[at.cost] == 0 {
+			continue
+		}
+		unused[at.cost]--
+		if all || !waits[at.cost] || at.at.After(near) {
+			gone = append(gone, at)
+			k.instants = slices.Delete(k.instants, i, i+1)
+		}
+	}
+	k.giveBack(gone)
+}
+
+// open yields the callers that have no instant, the next one first. One is late if a newcomer of another cost may go before it:
+// all callers of a flow before it have instants, of which it could use none.
+func (k *bookedKey) open(yield func(c *caller, late bool) bool) {
 	have := map[int64]int{}
 	for _, at := range k.instants {
 		have[at.cost]++
 	}
+	ended, costs := int64(0), 0 // of the last callers of flows
 	for c := range k.callers.Ahead {
-		if cost := c.requests[0].Cost; have[cost] > 0 {
+		cost := c.requests[0].Cost
+		if have[cost] > 0 {
 			have[cost]--
-		} else if !yield(c) {
+		} else if !yield(c, costs > 1 || costs == 1 && ended != cost) {
 			return
+		}
+		if c.Next() == nil && (costs == 0 || ended != cost) {
+			ended, costs = cost, costs+1
 		}
 	}
 }
@@ -160,7 +202,7 @@ func (k *bookedKey) serve() {
 		k.instants = k.instants[1:]
 		c := k.firstOf(at.cost)
 		if c == nil { // nobody needs it
-			k.booking.queue.withdraw([]instant{at})
+			k.giveBack([]instant{at})
 			continue
 		}
 		k.callers.Serve(&c.Node)
@@ -185,37 +227,25 @@ func (k *bookedKey) firstOf(cost int64) *caller {
 	return nil
 }
 
-// flush withdraws the instants that no caller needs.
-func (b *booking) flush() {
-	for _, k := range b.keys {
-		want := map[int64]int{}
-		for c := range k.callers.All {
-			want[c.requests[0].Cost]++
-		}
-		var kept, unused []instant
-		for _, at := range k.instants {
-			if want[at.cost]--; want[at.cost] >= 0 {
-				kept = append(kept, at)
-			} else {
-				unused = append(unused, at)
-			}
-		}
-		k.instants = kept
-		b.queue.withdraw(unused)
-	}
-}
-
-// withdraw gives instants back, the newest first: only the newest booking of a key comes back exactly.
-func (q *Queue) withdraw(instants []instant) {
-	if len(instants) == 0 {
+// giveBack gives instants back, which are the newest first: only the newest booking of a key comes back exactly. Then there is
+// room for other callers.
+func (k *bookedKey) giveBack(gone []instant) {
+	q := k.booking.queue
+	if len(gone) == 0 {
 		return
 	}
-	instants = slices.Clone(instants)
 	q.inBackground(func(ctx context.Context) (err error) {
-		for _, at := range slices.Backward(instants) {
+		for _, at := range gone {
 			if err == nil {
 				err = at.reservation.Cancel(ctx)
 			}
+		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if now := k.booking.keys[k.name]; now != nil {
+			now.notBefore = time.Time{}
+			now.forgetRefusal()
+			now.settle()
 		}
 		return err
 	})
@@ -229,9 +259,20 @@ func (q *Queue) askInstead(keys []*askKey) {
 	}
 	for _, k := range keys {
 		if booked := q.book.keys[keyOf(&k.request)]; booked != nil {
-			booked.hand(slices.DeleteFunc(slices.Collect(booked.open), func(c *caller) bool { return slices.Contains(booked.asked, c) }))
+			booked.handOpen()
 		}
 	}
+}
+
+// handOpen has those callers without an instant join the queue anew for which no booking is on its way.
+func (k *bookedKey) handOpen() {
+	var open []*caller
+	for c := range k.open {
+		if !slices.Contains(k.asked, c) {
+			open = append(open, c)
+		}
+	}
+	k.hand(open)
 }
 
 // hand has callers without an instant join the queue anew.

@@ -11,22 +11,40 @@ import (
 )
 
 // How far ahead instants are booked. A refusal of a booking that comes at the instant that the engine has named widens the
-// horizon, so that the large and the far are not starved; a booking resets it. So a process that dies or whose callers leave
-// wastes little.
+// horizon, so that the large and the far are not starved; a booking resets it. So a process that dies wastes little.
 const (
-	firstHorizon = 250 * time.Millisecond
-	mostHorizon  = time.Second // and the time of the own cost
-	leastWider   = 50 * time.Millisecond
+	firstHorizon = 250 * time.Millisecond // some round trips of a slow network, and a part of a second that a dead process wastes
+	mostHorizon  = time.Second            // and the time of the own cost, which an empty bucket needs to have it
+	leastWider   = 50 * time.Millisecond  // 15 refusals at most for a cost of 1
 )
 
 // Processes that were told the same instant book after a random time.
 const (
-	leastJitter = 20 * time.Millisecond
+	leastJitter = 20 * time.Millisecond  // the difference of two round trips
 	mostJitter  = 200 * time.Millisecond // less than the horizon, so that it costs no units
 )
 
+// bookTrip is one call of the engine, which books for all keys that are due at the same time.
+type bookTrip struct {
+	booking *booking
+	keys    []*bookedKey
+	calls   []weir.Call
+	results []weir.Result
+
+	now   time.Time // when the answer came
+	took  time.Duration
+	err   error
+	ended bool // the error has ended the wait of a caller
+}
+
 // book books for the next callers without an instant, unless it has to wait for an answer, an instant, or room in the horizon.
 func (k *bookedKey) book() {
+	for c := range k.open {
+		if c.requests[0].Cost < k.lookFor { // the refusal does not concern it
+			k.forgetRefusal()
+		}
+		break
+	}
 	if k.asked != nil || k.look.planned() {
 		return
 	}
@@ -36,11 +54,11 @@ func (k *bookedKey) book() {
 			return
 		}
 	}
-	most := min(2*k.last+1, k.tempo.most)
+	most := min(2*k.last+1, traitsOf(k.request.Rule).most)
 	largest := int64(0)
-	for c := range k.open { // one that costs less than one before it could be booked while that one is refused
+	for c, late := range k.open { // one that costs less than one before it could be booked while that one is refused
 		cost := c.requests[0].Cost
-		if len(k.asked) == most || cost < largest {
+		if late || len(k.asked) == most || cost < largest {
 			break
 		}
 		k.asked, largest = append(k.asked, c), cost
@@ -50,18 +68,25 @@ func (k *bookedKey) book() {
 		k.hand(moved)
 		return
 	}
-	if len(k.asked) == 0 {
-		return
+	if len(k.asked) > 0 {
+		k.booking.take(k)
 	}
-	calls := make([]weir.Call, len(k.asked))
-	for i, c := range k.asked {
+}
+
+// take takes the callers that a key books for along on the next trip.
+func (b *booking) take(k *bookedKey) {
+	if b.trip == nil || len(b.trip.calls)+len(k.asked) > mostTogether {
+		b.trip = &bookTrip{booking: b}
+		go b.trip.fly(context.WithoutCancel(k.asked[0].ctx))
+	}
+	b.trip.keys = append(b.trip.keys, k)
+	for _, c := range k.asked {
 		longest := k.horizon
 		if !c.deadline.IsZero() {
 			longest = max(min(longest, time.Until(c.deadline)), 0)
 		}
-		calls[i] = weir.Call{Op: weir.OpReserveAhead, Longest: longest, Requests: slices.Clone(c.requests), Waits: true}
+		b.trip.calls = append(b.trip.calls, weir.Call{Op: weir.OpReserveAhead, Longest: longest, Requests: slices.Clone(c.requests), Waits: true})
 	}
-	go k.fly(context.WithoutCancel(k.asked[0].ctx), calls)
 }
 
 // moved returns those of the next callers whose rules have changed, so that they wait elsewhere now.
@@ -74,63 +99,83 @@ func (k *bookedKey) moved() (moved []*caller) {
 	return moved
 }
 
-// fly waits for the answer to a booking.
-func (k *bookedKey) fly(ctx context.Context, calls []weir.Call) {
-	began := time.Now()
-	results := make([]weir.Result, len(calls))
-	err := guarded(func() error { return k.booking.queue.engine.Each(ctx, calls, results) })
-	k.booking.queue.mu.Lock()
-	defer k.booking.queue.mu.Unlock()
-	asked := k.asked
-	k.asked, k.notBefore = nil, time.Time{}
-	if k.unbooked(err, results) {
-		return
+// fly sets out when the lock is free, so with all keys that are due, and takes in the answers.
+func (t *bookTrip) fly(ctx context.Context) {
+	b, q := t.booking, t.booking.queue
+	q.mu.Lock()
+	if b.trip == t {
+		b.trip = nil
 	}
-	k.last, k.full = 0, rand.N(firstHorizon) // a fixed one would lock the phases of processes
-	a := bookedAnswer{now: time.Now(), trip: time.Since(began)}
+	q.mu.Unlock()
+	began := time.Now()
+	t.results = make([]weir.Result, len(t.calls))
+	t.err = guarded(func() error { return q.engine.Each(ctx, t.calls, t.results) })
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.now, t.took = time.Now(), time.Since(began)
+	books := t.books()
+	if !books {
+		b.end(t.keys)
+	}
+	for _, k := range t.keys {
+		if books {
+			k.landed(t)
+		}
+		if k.left != nil {
+			k.left()
+			k.left = nil
+		}
+	}
+}
+
+// landed takes in the answers to the first calls of a trip that are not taken in.
+func (k *bookedKey) landed(t *bookTrip) {
+	asked := k.asked
+	k.asked, k.lookFor, k.notBefore = nil, 0, time.Time{}
+	k.full = rand.N(firstHorizon) // a fixed one would lock the phases of processes
+	a := bookedAnswer{bookTrip: t}
 	for i, c := range asked {
-		k.answer(&a, c, &calls[i], &results[i], err)
+		k.answer(&a, c, &t.calls[i], &t.results[i])
+	}
+	t.calls, t.results = t.calls[len(asked):], t.results[len(asked):]
+	if a.booked > 0 || a.due > 0 { // an answer that ends a wait concerns its caller alone
+		k.last = a.booked
 	}
 	k.plan(&a)
 	k.serve()
-	if k.left != nil {
-		k.left()
-		k.left = nil
-	}
 }
 
-// bookedAnswer is what a booking has told.
+// bookedAnswer is what a booking has told of a key.
 type bookedAnswer struct {
-	now    time.Time
-	trip   time.Duration
+	*bookTrip
+	booked int
 	failed bool          // the engine could not be reached
 	due    time.Duration // until a caller that was refused may be booked; 0 if none was
 	cost   int64         // of that caller
-	ended  bool          // an error has ended the wait of a caller
 }
 
 // answer takes in the answer to one call of a booking.
-func (k *bookedKey) answer(a *bookedAnswer, c *caller, call *weir.Call, r *weir.Result, err error) {
+func (k *bookedKey) answer(a *bookedAnswer, c *caller, call *weir.Call, r *weir.Result) {
 	if r.Err == nil {
-		r.Err = err
+		r.Err = a.err
 	}
-	d := r.Decision
+	d, cost := r.Decision, call.Requests[0].Cost
 	switch {
 	case r.Err != nil && weir.Unavailable(r.Err):
 		a.failed = true
 		return
-	case r.Err != nil && err != nil && a.ended: // an error of all ends the wait of one caller; the others book again
+	case r.Err != nil && a.err != nil && a.ended: // an error of all ends the wait of one caller; the others book again
 		return
 	case r.Err != nil:
 		a.ended = c.booked == k
 		k.end(c, r.Err)
 	case d.Allowed && r.Reservation != nil:
-		k.last++
-		k.insert(instant{a.now.Add(d.Delay), call.Requests[0].Cost, r.Reservation})
-	case d.Allowed || d.RetryAfter <= 0 && call.Requests[0].Cost <= d.Limit:
+		a.booked++
+		k.insert(instant{a.now.Add(d.Delay), cost, r.Reservation})
+	case d.Allowed || d.RetryAfter <= 0 && cost <= d.Limit:
 		k.end(c, errNonsense)
-	case call.Requests[0].Cost > d.Limit:
-		k.end(c, &weir.CostError{Cost: call.Requests[0].Cost, Capacity: d.Limit})
+	case cost > d.Limit:
+		k.end(c, &weir.CostError{Cost: cost, Capacity: d.Limit})
 	default:
 		k.refused(a, c, call, d.RetryAfter)
 	}
@@ -138,16 +183,16 @@ func (k *bookedKey) answer(a *bookedAnswer, c *caller, call *weir.Call, r *weir.
 
 // refused takes in a refusal: the caller's instant would be need after the horizon.
 func (k *bookedKey) refused(a *bookedAnswer, c *caller, call *weir.Call, need time.Duration) {
-	instant := min(need, 24*time.Hour) + call.Longest
+	instant, cost := min(need, 24*time.Hour)+call.Longest, call.Requests[0].Cost
+	if at := a.now.Add(instant); k.notBefore.IsZero() || at.Before(k.notBefore) {
+		k.notBefore, k.cost = at, cost
+	}
 	if err := c.tooLate(instant); err != nil {
 		k.end(c, err)
 		return
 	}
-	if at := a.now.Add(instant); k.notBefore.IsZero() || at.Before(k.notBefore) {
-		k.notBefore = at
-	}
 	if due := max(instant-k.horizon, shortestPause); c.booked == k && (a.due == 0 || due < a.due) {
-		a.due, a.cost = due, call.Requests[0].Cost
+		a.due, a.cost = due, cost
 	}
 }
 
@@ -176,14 +221,18 @@ func (k *bookedKey) plan(a *bookedAnswer) {
 		return
 	}
 	k.failures = 0
-	wait := a.due
-	switch own := k.tempo.unit * time.Duration(a.cost); {
-	case k.last > 0:
+	if a.booked > 0 {
 		k.horizon, k.retryAt = firstHorizon, time.Time{}
-	case a.due > 0:
-		wider := max(leastWider, own/4)
+	}
+	if a.due == 0 {
+		return
+	}
+	unit, wait := traitsOf(k.request.Rule).unit, a.due
+	if a.booked == 0 {
+		own := unit * time.Duration(a.cost)
 		if !a.now.Add(shortestPause).Before(k.retryAt) {
 			if !k.retryAt.IsZero() {
+				wider := max(leastWider, own/4)
 				k.horizon = min(mostHorizon+own, k.horizon+wider)
 				wait = max(wait-wider, 0)
 			}
@@ -191,27 +240,27 @@ func (k *bookedKey) plan(a *bookedAnswer) {
 		}
 		wait = max(k.retryAt.Sub(a.now), 0)
 	}
-	if a.due == 0 {
-		return
+	at := a.now.Add(wait + rand.N(max(leastJitter, 2*a.took, min(unit, mostJitter))))
+	if wait > longestPause {
+		at = k.booking.queue.ask.poll(a.now.Add(longestPause))
 	}
-	wait = min(wait, longestPause) + rand.N(max(leastJitter, 2*a.trip, min(k.tempo.unit, mostJitter)))
-	k.booking.agenda.plan(&k.look, a.now.Add(wait))
+	k.lookFor = a.cost
+	k.booking.agenda.plan(&k.look, at)
 }
 
-// unbooked has all callers ask if the engine books nothing.
-func (k *bookedKey) unbooked(err error, results []weir.Result) bool {
-	q := k.booking.queue
-	if !errors.Is(err, errors.ErrUnsupported) && !slices.ContainsFunc(results, func(r weir.Result) bool { return errors.Is(r.Err, errors.ErrUnsupported) }) {
-		return false
+// books reports whether the engine books at all.
+func (t *bookTrip) books() bool {
+	return !errors.Is(t.err, errors.ErrUnsupported) && !slices.ContainsFunc(t.results, func(r weir.Result) bool { return errors.Is(r.Err, errors.ErrUnsupported) })
+}
+
+// end has all callers ask, because the engine books nothing. The present ones are on a trip.
+func (b *booking) end(present []*bookedKey) {
+	b.queue.book = nil
+	for _, k := range present {
+		k.asked = nil
 	}
-	q.book = nil
-	for _, k := range k.booking.keys {
-		k.booking.agenda.Remove(&k.look)
-		k.hand(slices.Collect(k.open))
+	for _, k := range b.keys {
+		b.agenda.Remove(&k.look)
+		k.handOpen()
 	}
-	if k.left != nil {
-		k.left()
-		k.left = nil
-	}
-	return true
 }

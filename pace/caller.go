@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/fair"
 )
 
@@ -88,16 +89,21 @@ func (c *caller) takeNow(ctx context.Context, engine weir.Engine) (err error) {
 	return err
 }
 
-// hopeless refuses a caller that can never go, or not before its deadline. Slots may come back at any time.
-func (c *caller) hopeless(d weir.Decision, slots bool) error {
-	cost := costOf(c.requests, d)
-	if d.RetryAfter == weir.Never && (!slots || cost > d.Limit) { // slots without a lease come back all the same
-		return &weir.CostError{Cost: cost, Capacity: d.Limit}
+// fits refuses requests that no engine can decide, and a cost above the capacity of a limit, before they are in any line: no
+// caller waits behind them. A key that is blocked has a capacity of 0.
+func (c *caller) fits() error {
+	merged, err := enginekit.Merge(weir.OpTake, c.requests)
+	for _, r := range merged {
+		if most := traitsOf(r.Rule).capacity; r.Cost > most {
+			return &weir.CostError{Cost: r.Cost, Capacity: most}
+		}
 	}
-	if !slots {
-		return c.tooLate(d.RetryAfter)
-	}
-	return nil
+	return err
+}
+
+// never reports whether a decision says that c can never go. Slots without a lease come back all the same.
+func (c *caller) never(d weir.Decision) bool {
+	return !d.Allowed && d.RetryAfter == weir.Never && (!waitsForSlots(c.requests, d) || costOf(c.requests, d) > d.Limit)
 }
 
 // tooLate refuses a caller that has to wait beyond its deadline.
@@ -111,12 +117,25 @@ func (c *caller) tooLate(need time.Duration) error {
 	return nil
 }
 
-// refusedBy refuses a caller that a decision gives no hope.
+// refusedBy refuses a caller that can never go, or not before its deadline. Slots may come back at any time.
 func (c *caller) refusedBy(d weir.Decision) error {
-	if d.Allowed {
+	switch {
+	case c.never(d):
+		return &weir.CostError{Cost: costOf(c.requests, d), Capacity: d.Limit}
+	case d.Allowed || waitsForSlots(c.requests, d):
 		return nil
 	}
-	return c.hopeless(d, waitsForSlots(c.requests, d))
+	return c.tooLate(d.RetryAfter)
+}
+
+// lapsed reports whether a lease that was granted after an instant may have ended by now.
+func (c *caller) lapsed(since time.Time) bool {
+	for i := range c.requests {
+		if lease := traitsOf(c.requests[i].Rule).lease; lease > 0 && time.Since(since) >= lease {
+			return true
+		}
+	}
+	return false
 }
 
 // resolve sets the requests of a caller by the rules that are in force: see QueueOptions.Resolve.

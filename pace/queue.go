@@ -193,10 +193,18 @@ func (q *Queue) join(c *caller) error {
 	if q.exact == nil { // a call reads the requests even after its caller has left and reuses them
 		c.requests = slices.Clone(c.requests)
 	}
-	c.strategy = q.strategyOf(c)
-	err := c.strategy.join(c)
+	err := q.place(c)
 	c.over = c.over || err != nil
 	return err
+}
+
+// place adds c to the strategy of its present requests. After an error it was not added.
+func (q *Queue) place(c *caller) error {
+	if err := c.fits(); err != nil {
+		return err
+	}
+	c.strategy = q.strategyOf(c)
+	return c.strategy.join(c)
 }
 
 // strategyOf returns how a caller waits.

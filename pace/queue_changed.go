@@ -20,7 +20,7 @@ func (q *Queue) Changed() {
 	q.ask.sendReady()
 	if q.book != nil {
 		for _, k := range q.book.keys {
-			q.book.agenda.Remove(&k.look)
+			k.forgetRefusal()
 			k.book()
 		}
 	}
@@ -52,8 +52,7 @@ func (l *exact) changed() {
 // rejoin adds a caller that has left its strategy to that of its present requests. It keeps its age.
 func (q *Queue) rejoin(c *caller) {
 	c.group, c.booked, c.line = nil, nil, nil
-	c.strategy = q.strategyOf(c)
-	if err := guarded(func() error { return c.strategy.join(c) }); err != nil {
+	if err := guarded(func() error { return q.place(c) }); err != nil {
 		q.end(c, err)
 	}
 }

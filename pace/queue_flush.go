@@ -15,7 +15,9 @@ import (
 func (q *Queue) Flush(ctx context.Context) error {
 	q.mu.Lock()
 	if q.book != nil {
-		q.book.flush()
+		for _, k := range q.book.keys {
+			k.withdraw(true)
+		}
 	}
 	q.mu.Unlock()
 	if running, idle := q.background.state(); running > 0 {

@@ -37,6 +37,30 @@ func TestWaitingKeepsItsPromisesInRandomSchedules(t *testing.T) {
 	}
 }
 
+// Calls that can never be admitted cost other callers nothing, on each kind of engine, with layers around it and without.
+func TestHopelessCallsCostOtherCallersNothing(t *testing.T) {
+	for name, world := range map[string]func(t *testing.T) waittest.World{
+		"memory":   memoryWorld,
+		"server":   serverWorld,
+		"asking":   askingWorld,
+		"stranger": strangersWorld,
+	} {
+		for i, limit := range waittest.Limits {
+			t.Run(name+"/"+limit, func(t *testing.T) {
+				for seed := range randtest.Seeds(t, 2, 1) {
+					synctest.Test(t, func(t *testing.T) {
+						w := world(t)
+						connect := w.Connect
+						w.Connect = func(n waittest.Network) weir.Engine { return layertest.Put(connect(n), int(seed)%2) }
+						waittest.Hopeless(t, seed+uint64(i)<<32, w, limit, 8*time.Second, 6)
+						time.Sleep(90 * time.Second)
+					})
+				}
+			})
+		}
+	}
+}
+
 // memoryWorld is a memory engine, which has no network.
 func memoryWorld(t *testing.T) waittest.World {
 	e := mustMemory(t)
@@ -46,6 +70,13 @@ func memoryWorld(t *testing.T) waittest.World {
 func serverWorld(t *testing.T) waittest.World {
 	s := newServer(t)
 	return waittest.World{Connect: s.Connect, Sees: s.Memory, Processes: 5}
+}
+
+// askingWorld is a server on which nobody books.
+func askingWorld(t *testing.T) waittest.World {
+	w := serverWorld(t)
+	w.Asks = true
+	return w
 }
 
 // strangersWorld is the engine of a program that keeps states in a map: it books nothing and tells of no slots.

@@ -30,7 +30,7 @@ func (s *schedule) start(callers *sync.WaitGroup) *worker {
 	down, deaf := n.Down, n.Deaf
 	n.Down = func() bool { return w.dead.Load() || down() }
 	n.Deaf = func() bool { return w.dead.Load() || deaf() }
-	queue, err := pace.NewQueue(s.world.Connect(n), pace.QueueOptions{})
+	queue, err := pace.NewQueue(s.world.Connect(n), pace.QueueOptions{Resolve: resolve, NoBooking: s.world.Asks})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -42,8 +42,26 @@ func (s *schedule) start(callers *sync.WaitGroup) *worker {
 		}
 		callers.Go(c.run)
 	}
+	for range s.random.IntN(3) {
+		h, requests, flow, pause := &allHopeless[s.random.IntN(len(allHopeless))], s.requests(), s.random.IntN(3), time.Duration(1+s.random.IntN(100))*time.Millisecond
+		callers.Go(func() { w.bother(h, requests[0], flow, pause) })
+	}
 	return w
 }
+
+// bother makes hopeless calls.
+func (w *worker) bother(h *hopeless, r weir.Request, flow int, pause time.Duration) {
+	for time.Now().Before(w.stops) && !w.dead.Load() {
+		if q, err := w.queue.InFlow(flows[flow], int64(1+flow)); err != nil {
+			w.Error(err)
+		} else {
+			h.call(w.ctx, w.T, q, r)
+		}
+		time.Sleep(pause)
+	}
+}
+
+var flows = []string{"", "", "f"}
 
 // die ends a process: none of its calls reaches the server any more, and nobody hears of what it holds.
 func (w *worker) die() {
@@ -137,7 +155,7 @@ func (c *caller) patience() (context.Context, func()) {
 
 // acquire waits in the caller's flow. It only takes from a leaky bucket, whose delay a reservation cannot tell.
 func (c *caller) acquire(ctx context.Context) (done func(context.Context) error, err error) {
-	flow, err := c.queue.InFlow([]string{"", "", "f"}[c.flow], int64(1+c.flow))
+	flow, err := c.queue.InFlow(flows[c.flow], int64(1+c.flow))
 	if err != nil {
 		return nil, err
 	}

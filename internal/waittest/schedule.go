@@ -18,6 +18,7 @@ type World struct {
 	Connect   func(Network) weir.Engine // the engine of another process
 	Sees      weir.Engine               // decides without a network
 	Processes int                       // at most
+	Asks      bool                      // the queues book nothing
 }
 
 const (
@@ -29,7 +30,7 @@ const (
 )
 
 // Schedule has callers of several processes wait again and again: for slots, rates or both, of one key or several, with costs
-// and in flows, and some leave. At first the network is bad, and a process may die. Then every caller of one key that stays
+// and in flows, and some leave or ask for what can never be admitted. At first the network is bad, and a process may die. Then every caller of one key that stays
 // goes within a bound, every caller goes once no other asks anew, and at rest no slot is taken. No limit is ever exceeded.
 // Between processes nothing bounds the wait of a caller of several units. What is repeated ends a minute and a half after it.
 func Schedule(t *testing.T, seed uint64, w World) {

@@ -10,7 +10,7 @@ import (
 )
 
 // A warm wait reads nothing of the texts and fields of limits.
-func TestWhatBookingsKnowOfARuleIsWorkedOutOnce(t *testing.T) {
+func TestWhatAQueueKnowsOfARuleIsWorkedOutOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, err := NewQueue(struct{ weir.Engine }{weir.NewMemory(weir.MemoryOptions{})}, QueueOptions{})
 		if err != nil {
@@ -20,12 +20,12 @@ func TestWhatBookingsKnowOfARuleIsWorkedOutOnce(t *testing.T) {
 		if _, err := q.Wait(t.Context(), vendor.For("k", 1)); err != nil {
 			t.Fatal(err)
 		}
-		kept := enginekit.Keep(vendor, func(*weir.Rule) *tempo {
+		kept := enginekit.Keep(vendor, func(*weir.Rule) *traits {
 			t.Error("a wait left nothing with its rule")
-			return &tempo{}
+			return &traits{}
 		})
-		if want := (tempo{unit: 200 * time.Millisecond, most: 25}); *kept != want {
-			t.Errorf("got %+v, want %+v: the slower unit, and half the permits of a cycle", *kept, want)
+		if want := (traits{capacity: 5, unit: 200 * time.Millisecond, most: 25}); *kept != want {
+			t.Errorf("got %+v, want %+v: the smaller capacity, the slower unit, and half the permits of a cycle", *kept, want)
 		}
 	})
 }

@@ -1,0 +1,38 @@
+package pace
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+)
+
+// traits are what a queue has to know of the limits of a rule.
+type traits struct {
+	capacity int64         // the smallest of a limit
+	lease    time.Duration // the shortest of a limit; 0 without one
+	unit     time.Duration // that one unit takes
+	most     int           // instants of one booking
+}
+
+// traitsOf returns the traits of a rule, which keeps them.
+func traitsOf(r *weir.Rule) *traits { return enginekit.Keep(r, newTraits) }
+
+// newTraits works out the traits of a rule. Of a cycle, one booking takes half the permits, so that other processes have some.
+func newTraits(r *weir.Rule) *traits {
+	t := &traits{capacity: math.MaxInt64, most: mostTogether}
+	for _, l := range r.Limits() {
+		d := weir.Describe(l)
+		t.capacity = min(t.capacity, d.Capacity)
+		t.lease = min(cmp.Or(t.lease, d.Lease), cmp.Or(d.Lease, t.lease))
+		if d.Rate.Count > 0 {
+			t.unit = max(t.unit, d.Rate.Period/time.Duration(d.Rate.Count))
+		}
+		if cycle := d.Refill == weir.RefillWindow; cycle {
+			t.most = min(t.most, int(max(min(d.Rate.Count/2, mostTogether), 1)))
+		}
+	}
+	return t
+}
