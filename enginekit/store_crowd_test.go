@@ -66,3 +66,21 @@ func TestWaitingOnAStoreKeepsItsPromisesInRandomSchedules(t *testing.T) {
 		})
 	}
 }
+
+// Calls that can never be admitted cost other callers nothing, on a store whose swaps conflict, and on one that locks.
+func TestHopelessCallsOnAStoreCostOtherCallersNothing(t *testing.T) {
+	for i, limit := range waittest.Limits {
+		for seed := range randtest.Seeds(t, 2, 1) {
+			synctest.Test(t, func(t *testing.T) {
+				store := lockingStore{newMemoryStore(func() int64 { return time.Now().UnixNano() })}
+				waittest.Hopeless(t, seed+uint64(i)<<32, waittest.World{Connect: func(n waittest.Network) weir.Engine {
+					if seed%2 == 0 {
+						return enginekit.NewStore(netLocker{netStore{store, n}}, enginekit.StoreOptions{})
+					}
+					return enginekit.NewStore(netStore{store, n}, enginekit.StoreOptions{})
+				}}, limit, 8*time.Second, 6)
+				time.Sleep(90 * time.Second)
+			})
+		}
+	}
+}

@@ -3,6 +3,7 @@ package redislimit_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/randtest"
@@ -25,6 +26,24 @@ func TestWaitingOnRedisKeepsItsPromisesInRandomSchedules(t *testing.T) {
 				Sees:      open(),
 				Processes: 5,
 			})
+		})
+	}
+}
+
+// Calls that can never be admitted cost other callers nothing. Both crowds of a limit run at the same time, so that a busy machine
+// delays both.
+func TestHopelessCallsOnRedisCostOtherCallersNothing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for i, limit := range waittest.Limits {
+		t.Run(limit, func(t *testing.T) {
+			t.Parallel()
+			prefix := fmt.Sprint("hopeless", i)
+			waittest.Hopeless(t, randtest.Seed(t)+uint64(i), waittest.World{
+				Connect: func(n waittest.Network) weir.Engine {
+					return n.Around(newEngine(t, dial(t, server), redislimit.Options{Prefix: prefix}))
+				},
+			}, limit, 5*time.Second, 60) // a busy machine is uneven; virtual time shows 2 %
 		})
 	}
 }
