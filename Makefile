@@ -92,7 +92,7 @@ fuzz: ## run every fuzz target for FUZZTIME (1s)
 readme: ## run the commands of README.md in a fresh clone
 	@$(STAGE) readme scripts/readme.sh
 
-deploy: ## decode the files of deploy into the types of Kubernetes, Compose and Envoy
+deploy: ## decode the files of deploy into the types of Kubernetes and Compose
 	@$(STAGE) 'test deploy' env GOWORK=off go test -C deploy/deploytest
 
 more: deps ## test what CI has no time for, an hour: layers, every driver, reloads, crashes, failovers, clients of other projects

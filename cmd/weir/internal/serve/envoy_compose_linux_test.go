@@ -85,6 +85,9 @@ func composeCommand(t *testing.T, folder string, values map[string]string) (comm
 		t.Fatal(err)
 	}
 	command = slices.DeleteFunc(project.Services.Weir.Command, func(word string) bool { return strings.HasPrefix(word, "--http=") })
+	if !slices.Contains(command, "--grpc=0.0.0.0:8081") {
+		t.Errorf("compose.yaml starts weir with %q, and Envoy asks at port 8081", command)
+	}
 	for name, value := range values {
 		at := slices.IndexFunc(command, func(word string) bool { return strings.HasPrefix(word, name+"=") })
 		if at < 0 {
