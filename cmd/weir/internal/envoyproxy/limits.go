@@ -125,12 +125,21 @@ func (r *reader) finish(l *draft, path string, v rules.Value) {
 		l.limitAt = l.at
 	}
 	l.Shown = &service.RateLimitResponse_RateLimit{RequestsPerUnit: uint32(l.count), Unit: unit, Name: l.Name}
+	r.clamp(l, periods[unit])
 	if err := r.makeRules(l, path, periods[unit]); err != nil {
 		l.limitAt.FailLimit(err)
 		return
 	}
 	r.config.Limits = append(r.config.Limits, l.Limit)
 	r.list = append(r.list, &rules.Rule{Name: l.Rule.Name(), Full: l.Full, File: l.File, Line: l.Line, OnFailure: l.OnFailure, HasPolicy: l.HasPolicy, Limit: l.Rule})
+}
+
+// clamp lowers a number above the largest rate, one unit a nanosecond, to that rate. No traffic reaches either.
+func (r *reader) clamp(l *draft, period time.Duration) {
+	if most := int64(period); !l.Own && l.count > most {
+		r.note(l.limitAt, "requests_per_unit %d is held as %d, the largest rate, which is unlimited in effect", l.count, most)
+		l.count = most
+	}
 }
 
 // makeRules makes the rules of a limit.

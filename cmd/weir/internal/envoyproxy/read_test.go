@@ -225,3 +225,20 @@ func TestSlotsHaveALease(t *testing.T) {
 		t.Errorf("got %s, want a lease", got)
 	}
 }
+
+// A file may have a number that only means no limit. It is no reason to refuse the file.
+func TestANumberAboveTheLargestRateIsHeldAsThat(t *testing.T) {
+	c, err := parsed("domain: d\ndescriptors:\n- {key: a, rate_limit: {unit: second, requests_per_unit: 4294967295}}\n- {key: b, rate_limit: {unit: minute, requests_per_unit: 4294967295}}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"f.yaml:3: requests_per_unit 4294967295 is held as 1000000000, the largest rate, which is unlimited in effect"}
+	if got := notesOf(c); !slices.Equal(got, want) {
+		t.Errorf("got notes %q, want %q", got, want)
+	}
+	for i, limit := range []string{"fixed window 1000000000/s", "fixed window 4294967295/m"} {
+		if got := c.Limits[i].Rule.Limits()[0].String(); got != limit || c.Limits[i].Shown.RequestsPerUnit != 4294967295 {
+			t.Errorf("got %s, shown as %d; want %s, shown as 4294967295", got, c.Limits[i].Shown.RequestsPerUnit, limit)
+		}
+	}
+}
