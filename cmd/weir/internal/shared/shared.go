@@ -89,7 +89,7 @@ func layered(below server, guard layer.GuardOptions, lost context.CancelCauseFun
 		return nil, nil, err
 	}
 	if !denies {
-		return unlined{engine, below}, func() { stop(); below.Close() }, nil
+		return engine, func() { stop(); below.Close() }, nil
 	}
 	done := make(chan struct{})
 	go watch(engine, lost, done)
@@ -131,12 +131,6 @@ func CheckURL(where string) error {
 	}
 	_, _, err := redislimit.ParseURL(where)
 	return err
-}
-
-// unlined hides the lines of an engine, in which callers would wait for it through an outage. So they ask the Guard.
-type unlined struct {
-	weir.Engine
-	weir.Holder
 }
 
 // Patience is how long a command waits for a server that is away.
