@@ -2,6 +2,7 @@ package pace
 
 import (
 	"context"
+	"time"
 
 	"github.com/weirflow/weir"
 )
@@ -12,6 +13,7 @@ type Acquired struct {
 	*weir.Reservation
 	queue *Queue
 	keys  []string // by name
+	since time.Time
 }
 
 // Done reports that the work was done: slots come back, other units stay spent.
@@ -34,10 +36,11 @@ func (a *Acquired) Settle(ctx context.Context, actual ...int64) error {
 // what is then above the capacity would be lost.
 func (q *Queue) settle(a *Acquired, settle func() error) error {
 	if q.exact == nil {
+		held := time.Since(a.since)
 		err := settle()
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.ask.returned(a.keys)
+		q.ask.returned(a.keys, held)
 		return err
 	}
 	q.mu.Lock()

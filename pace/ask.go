@@ -101,11 +101,11 @@ func (a *asking) leave(c *caller) {
 	a.sendReady()
 }
 
-// returned notes that units of keys came back in this process.
-func (a *asking) returned(names []string) {
+// returned notes that units of keys came back in this process that it held for a time.
+func (a *asking) returned(names []string, held time.Duration) {
 	for _, name := range names {
 		for _, k := range a.names[name] {
-			k.cameBack()
+			k.cameBack(held)
 		}
 	}
 	a.sendReady()

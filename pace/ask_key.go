@@ -216,6 +216,9 @@ func (k *askKey) refused(d weir.Decision, cost int64, slots bool) {
 func (k *askKey) landed() {
 	now := time.Now()
 	k.trip, k.head, k.probed = nil, nil, false
+	if k.won && k.watch != nil {
+		k.watch.granted(now)
+	}
 	switch {
 	case k.broke:
 		k.failures++
@@ -249,10 +252,10 @@ func (k *askKey) wakeAt(at time.Time) {
 	}
 }
 
-// cameBack has the key asked for, because units came back in this process.
-func (k *askKey) cameBack() {
+// cameBack has the key asked for, because units came back in this process that it held for a time.
+func (k *askKey) cameBack(held time.Duration) {
 	if k.watch != nil {
-		k.watch.released()
+		k.watch.released(held)
 		return
 	}
 	k.rouse()

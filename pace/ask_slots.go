@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -9,18 +10,30 @@ import (
 )
 
 // slotWatch says when a queue asks for slots of a key that other processes hold and want, too. Slots come free at a release, of
-// which the engine may signal, or at the end of a lease, which a refusal tells. All processes learn of both at once, so each
-// asks after a random part of its spread. The spread grows by a tenth with each question after such news that is refused, and
-// begins anew with a grant: so few of many processes ask for one slot, and all are equal after each grant. Nothing depends on a signal.
+// which the engine may signal, or at the end of a lease, which a refusal tells. All processes hear of a release alike, and each
+// counts those since its last grant. The higher the count, the sooner it asks, so that none goes without for long.
+//
+// Few processes all ask about each release. One of many is quiet for a part of its turn. It must not learn that part from its
+// grants: a lucky process would ask more often, and be lucky again. It learns it from how long it asks in vain until a grant,
+// which is as long for all that ask, and longer for one that begins too soon.
+//
+// Without signals a process polls, and the time in which a poll fits counts as a release. Nothing depends on a signal.
 type slotWatch struct {
 	key     *askKey
-	spread  time.Duration
-	streak  time.Time // since when the process has been granted slots again and again, or when its pause ends; zero for none
-	last    time.Time // the last grant
-	polls   int       // questions without news that were refused, one after the other, and told the same end
-	retryAt time.Time // that end
-	news    bool      // the next or present question follows news
-	during  bool      // a signal came during the question
+	heard   int           // releases since the last grant
+	last    time.Time     // that grant, or when callers came first
+	vain    float64       // releases from the end of a quiet to the next grant, on average
+	hold    time.Duration // for which callers of this process hold slots, on average
+	alone   int           // releases since the last one of another process
+	retryAt time.Time     // the end of a lease that the last refusal told
+	same    time.Time     // since when refusals have told it
+	news    bool          // the next or present question follows news
+	during  bool          // a signal came during the question
+
+	// Without signals.
+	streak time.Time // since when the process keeps its slots, or when its pause ends; zero for neither
+	paused bool      // it has not asked since its pause
+	kept   int       // pauses in which no other process took the slots, one after the other
 
 	own      int       // releases of this process whose signals are to come
 	ownUntil time.Time // later they are lost
@@ -29,22 +42,30 @@ type slotWatch struct {
 }
 
 const (
-	slotsTogether = 4 // callers that ask after news, at most
+	slotsTogether = 4 // callers that ask after news, at most: several slots may have come free
 
-	leastSpread = 5 * time.Millisecond
-	mostSpread  = 100 * time.Millisecond
-	heartbeat   = 250 * time.Millisecond // doubles to a second without news
+	// Of P processes, (P + askAlways x quietFor) / (1 + quietFor) ask about a release: all of 4, 13 of 50.
+	askAlways, quietFor = 4, 4
+	meanOf              = 8 // values, about: a fleet grows within some turns
 
-	// After so long a streak a process leaves the slots that it releases to others for a pause.
-	longStreak, streakPause = 100 * time.Millisecond, 5 * time.Millisecond
-	// Without signals, others ask every so often, and it leaves them time for it.
-	deafPoll              = 50 * time.Millisecond
-	deafStreak, deafPause = time.Second, 200 * time.Millisecond // a poll is up to 100 ms after the one before, or 150 after a refusal
-	ownSignal             = 100 * time.Millisecond
+	spreadOfHold = 8                      // an eighth of a hold leaves 0.93 of the slots in use beside two processes, and more beside many
+	mostSpread   = 20 * time.Millisecond  // orders processes however long they hold
+	heartbeat    = 250 * time.Millisecond // a lost signal costs no more; doubles to a second without news
+	ownSignal    = 100 * time.Millisecond // signals of own releases come within a round trip
+	aloneAfter   = 16                     // own releases in a row: once in 65,000 with two equal processes
+
+	// Without signals, four processes must not poll more than three times a grant, nor leave a slot for more than 0.07 of the
+	// time until one polls: so each keeps it for four holds.
+	deafHolds   = 4
+	deafPoll    = 50 * time.Millisecond // to twice as long
+	deafOverdue = 12                    // polls after which the next ones are twice as frequent
+	deafOften   = 8                     // times as frequent, at most
+	deafPause   = 2 * deafPoll          // any other process that wants the slots polls in it
+	deafAlone   = 4                     // pauses in a row that nobody used: then the next is after a second
 )
 
 func newSlotWatch(k *askKey) *slotWatch {
-	s := &slotWatch{key: k, spread: leastSpread, hears: func() bool { return false }, stop: func() {}}
+	s := &slotWatch{key: k, last: time.Now(), hears: func() bool { return false }, stop: func() {}}
 	if engine, ok := weir.Find[enginekit.Listener](k.asking.queue.engine); ok {
 		_ = guarded(func() error { s.hears, s.stop = engine.Listen(k.request, s.hear); return nil })
 	}
@@ -60,8 +81,26 @@ func (s *slotWatch) reached() (reached bool) {
 	return reached
 }
 
-// random returns a random part of the spread.
-func (s *slotWatch) random() time.Duration { return rand.N(s.spread + 1) }
+// quiet returns about how many releases after a grant the process does not ask.
+func (s *slotWatch) quiet() float64 { return quietFor * max(0, s.vain-askAlways) }
+
+// overdue returns how many releases ago its quiet ended; negative if it has not.
+func (s *slotWatch) overdue(now time.Time) float64 {
+	if s.reached() {
+		return float64(s.heard) - s.quiet()
+	}
+	return float64(now.Sub(s.last))/float64(deafPoll) - s.quiet()
+}
+
+// delay returns the time from news to the question.
+func (s *slotWatch) delay() time.Duration {
+	spread := min(mostSpread, s.hold/spreadOfHold)
+	if s.alone >= aloneAfter {
+		spread /= 8 // one that comes is sooner after some releases
+	}
+	d := time.Duration(float64(spread) / math.Sqrt(float64(max(s.heard, 1))))
+	return d - rand.N(d/4+1) // several may have heard as many
+}
 
 // hear takes in a signal. The engine calls it.
 func (s *slotWatch) hear() {
@@ -73,76 +112,139 @@ func (s *slotWatch) hear() {
 		s.own--
 		return
 	}
-	s.own = 0
-	s.signalled(now.Add(s.random()))
+	s.own, s.alone = 0, 0
+	s.signalled(now, false)
 }
 
-// signalled has the key asked for at an instant, because slots may have come free.
-func (s *slotWatch) signalled(at time.Time) {
+// released takes in that this process released slots, which it had held for a time.
+func (s *slotWatch) released(held time.Duration) {
+	k, now := s.key, time.Now()
+	if s.hold == 0 {
+		s.hold = held
+	}
+	s.hold += (held - s.hold) / meanOf
+	if s.reached() {
+		s.own, s.ownUntil, s.alone = s.own+1, now.Add(ownSignal), s.alone+1
+		s.signalled(now, true)
+	} else {
+		s.keep(now)
+	}
+	k.advance(now)
+}
+
+// signalled counts a release. In a quiet the process asks if it hears of no other: then nobody takes slots.
+func (s *slotWatch) signalled(now time.Time, own bool) {
+	s.heard++
+	k := s.key
+	switch {
+	case k.trip != nil || s.overdue(now) > 0:
+		s.ask(now, now.Add(s.delay()), own)
+	case k.slots() && now.Before(k.until) && !s.news:
+		s.sleep(k.asking.poll(now.Add(heartbeat / 2)))
+	}
+}
+
+// ask has the key asked for at an instant, because slots may have come free; after an own release also if nobody waits yet.
+func (s *slotWatch) ask(now, at time.Time, own bool) {
 	k := s.key
 	switch {
 	case k.trip != nil:
 		s.during = true
-	case k.slots() && time.Now().Before(k.until):
+	case !k.slots():
+	case now.Before(k.until) && k.groups > 0:
 		s.news = true
 		k.wakeAt(at)
+	case own:
+		s.news = true
+		s.sleep(at)
 	}
 }
 
-// released takes in that this process released slots.
-func (s *slotWatch) released() {
-	k, now, streak, pause := s.key, time.Now(), longStreak, streakPause
-	if s.reached() {
-		s.own, s.ownUntil = s.own+1, now.Add(ownSignal)
-	} else {
-		streak, pause = deafStreak, deafPause
+func (s *slotWatch) sleep(until time.Time) {
+	k := s.key
+	k.cost, k.refusedBy, k.until = 1, bySlots, until
+	k.asking.agenda.plan(&k.wake, until)
+}
+
+// keep has a process without signals ask at once for slots that it released, and after some holds leave them to others until
+// its turn is near.
+func (s *slotWatch) keep(now time.Time) {
+	long := deafHolds*s.hold - s.hold/2
+	if s.kept >= deafAlone && s.quiet() == 0 {
+		long = max(long, longestPause)
 	}
-	if !s.streak.IsZero() && now.Sub(s.streak) >= streak {
-		s.streak = now.Add(pause + s.random()) // the next streak begins then
-		k.cost, k.refusedBy, k.until = 1, bySlots, s.streak
-		k.asking.agenda.plan(&k.wake, s.streak)
+	if !s.streak.IsZero() && now.Sub(s.streak) > long {
+		s.streak = now.Add(max(deafPause, s.quietTime(-s.quiet()))) // the next streak begins then
+		s.paused = true
+		s.sleep(s.streak)
 	}
-	s.signalled(latest(now, s.streak))
-	k.advance(now)
+	s.ask(now, latest(now, s.streak), true)
+}
+
+// quietTime returns the time that a quiet still lasts without signals, at most a second: slots may lie idle.
+func (s *slotWatch) quietTime(overdue float64) time.Duration {
+	return time.Duration(min(float64(longestPause), -overdue*float64(deafPoll)))
+}
+
+// granted takes in that callers of a trip were granted slots.
+func (s *slotWatch) granted(now time.Time) {
+	hears := s.reached()
+	switch unused := !s.key.lost && s.key.room > 0; {
+	case unused || hears && !s.news: // no other process wants them
+		s.vain = 0
+	case hears || s.paused || s.streak.IsZero():
+		s.vain += (max(0, s.overdue(now)) - s.vain) / meanOf
+	}
+	if s.streak.IsZero() {
+		s.streak = now
+	}
+	if s.paused {
+		s.kept++
+	}
+	s.paused, s.heard, s.last, s.same = false, 0, now, now
+}
+
+// refused takes in that no caller of a trip was granted slots.
+func (s *slotWatch) refused(now time.Time) {
+	if s.paused {
+		s.paused, s.streak, s.kept = false, time.Time{}, 0
+	}
+	if s.key.retryAt.Sub(s.retryAt).Abs() > shortestPause { // others hold the slots now
+		s.same = now
+	}
+	s.retryAt = s.key.retryAt
 }
 
 // landed plans when to ask again after a trip that was refused slots, or took the last ones.
 func (s *slotWatch) landed(now time.Time) {
 	k := s.key
-	if k.won {
-		s.spread, s.polls = leastSpread, 0
-		if s.last = now; s.streak.IsZero() {
-			s.streak = now
-		}
-	} else {
+	if !k.won {
 		s.refused(now)
 	}
 	if !k.lost {
 		k.cost, k.refusedBy, k.retryAt = 1, bySlots, now.Add(24*time.Hour)
 	}
+	k.until = earliest(s.poll(now), k.retryAt.Add(rand.N(mostSpread))) // leases seldom end: chance decides who is first
+	if s.news = s.during && s.overdue(now) > 0; s.news {
+		k.until = earliest(k.until, now.Add(s.delay()))
+	}
+	s.during = false
+	k.until = latest(k.until, now.Add(shortestPause))
+}
+
+// poll returns when to ask without news: at most as long after now as nothing has changed. Keys whose slots others hold for long
+// share trips.
+func (s *slotWatch) poll(now time.Time) time.Time {
 	every := deafPoll
 	if s.reached() {
 		every = heartbeat
 	}
-	every = min(every<<min(s.polls, 5), longestPause)
-	k.until = earliest(k.asking.poll(now.Add(every)), k.retryAt.Add(s.random()))
-	if s.news = s.during; s.during {
-		s.during = false
-		k.until = earliest(k.until, now.Add(s.random()))
+	still := now.Sub(s.same)
+	if every == heartbeat || still >= 3*deafPoll {
+		return s.key.asking.poll(now.Add(min(max(every, still), longestPause)))
 	}
-	k.until = latest(k.until, now.Add(shortestPause))
-}
-
-// refused takes in that no caller of a trip was granted slots.
-func (s *slotWatch) refused(now time.Time) {
-	if now.Sub(s.last) > deafStreak {
-		s.streak = time.Time{}
-	}
-	if s.news || !now.Before(s.retryAt) {
-		s.spread = min(s.spread+s.spread/10, mostSpread)
-	}
-	if s.polls++; s.key.retryAt.Sub(s.retryAt).Abs() > shortestPause { // others hold the slots now
-		s.polls = 0
-	}
-	s.retryAt = s.key.retryAt
+	overdue := s.overdue(now)
+	often := 1 + min(max(0, overdue)/deafOverdue, deafOften-1)
+	every = max(time.Duration(2*float64(every)/often), still/2)
+	return now.Add(max(every-rand.N(every/2+1), s.quietTime(overdue)))
 }

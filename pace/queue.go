@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 	"weak"
 
 	"github.com/weirflow/weir"
@@ -112,7 +113,7 @@ func (q *Queue) cameBackHere(name string) {
 	if q.exact == nil { // which hears it from the engine
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.ask.returned([]string{name})
+		q.ask.returned([]string{name}, 0)
 	}
 }
 
@@ -156,7 +157,7 @@ func (q *Queue) acquire(ctx context.Context, c *caller) (*Acquired, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Acquired{c.reservation, q, namesIn(c.requests)}, nil
+	return &Acquired{c.reservation, q, namesIn(c.requests), time.Now()}, nil
 }
 
 // Waiting returns the number of waiting callers.

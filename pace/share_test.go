@@ -69,73 +69,105 @@ func sum(all []int64) (n int64) {
 	return n
 }
 
-// What all processes get of what is possible, how evenly, and with how many calls. Chance alone makes grants differ, and a
-// measurement that goes on evens it out: what is uneven after five stretches is no chance.
+// slotShares are what equal processes got of slots.
+type slotShares struct {
+	used  float64 // of what is possible
+	calls float64 // a grant, without its release
+	apart float64 // the most grants of a process for one of another, in the worst window
+	gap   float64 // the longest time in which a process had no grant, in turns
+}
+
+// slotCase is equal processes whose callers acquire a slot again and again.
+type slotCase struct {
+	processes, callers, slots int
+	hold                      time.Duration
+	way                       time.Duration // to the server, and up to three times as long
+	deaf                      bool
+}
+
+// turn is the time in which each process is served once, and no shorter than a hold.
+func (c slotCase) turn() time.Duration {
+	return c.hold * time.Duration(max(c.processes, c.slots)) / time.Duration(c.slots)
+}
+
+func (c slotCase) measure(t *testing.T, windows int) (got slotShares) {
+	slots := rule(t, "slots", "concurrency "+strconv.Itoa(c.slots)+" lease 30s")
+	random := randtest.New(randtest.Seed(t))
+	network := waittest.Network{Way: waittest.Between(random, c.way, 3*c.way), Deaf: func() bool { return c.deaf }}
+	hold := waittest.Between(random, c.hold*9/10, c.hold*11/10)
+	var mu sync.Mutex
+	last, longest := make([]time.Time, c.processes), make([]time.Duration, c.processes)
+	crowd := newCrowd(t, newServer(t), slices.Repeat([]int{c.callers}, c.processes), func(int) waittest.Network { return network },
+		func(ctx context.Context, q *pace.Queue, process int) error {
+			a, err := q.Acquire(ctx, slots.For("k", 1))
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			if !last[process].IsZero() {
+				longest[process] = max(longest[process], time.Since(last[process]))
+			}
+			last[process] = time.Now()
+			mu.Unlock()
+			time.Sleep(hold())
+			return a.Done(context.Background())
+		})
+	defer crowd.end()
+	time.Sleep(5 * time.Second) // until each process knows when its turn comes
+	mu.Lock()
+	clear(longest)
+	mu.Unlock()
+	granted, asked, length := int64(0), int64(0), 30*time.Second
+	for range windows {
+		grants, calls := crowd.during(length)
+		granted, asked = granted+sum(grants), asked+calls
+		got.apart = max(got.apart, float64(slices.Max(grants))/float64(max(slices.Min(grants), 1)))
+	}
+	got.used = float64(granted) * c.hold.Seconds() / float64(c.slots*windows) / length.Seconds()
+	got.calls = float64(asked-granted) / float64(granted)
+	mu.Lock()
+	defer mu.Unlock()
+	for i := range last {
+		got.gap = max(got.gap, max(longest[i], time.Since(last[i])).Seconds()/c.turn().Seconds())
+	}
+	return got
+}
+
+// Equal processes get about equal shares in each window of 30 s, and none is without a grant for long. WEIR_TIMES=20 measures 40
+// windows.
 //
-// Each rule of slotWatch is missed: without it a row costs more calls, grants less, or gives one process too much. The comments
-// say what was measured without it.
+// The rows with signals for 4, 12 and 50 processes have the aims of docs/develop/queues.md, unless the server is far or slots
+// are held for less than some round trips. The bounds of the others are what was measured, with a margin. The comments say what
+// was measured without a rule of slotWatch.
 func TestEqualProcessesShareSlots(t *testing.T) {
 	const ms, near, far = time.Millisecond, 150 * time.Microsecond, 2500 * time.Microsecond
-	shortest := 30 * time.Second
-	if testing.Short() {
-		shortest = 10 * time.Second
-	}
 	for _, c := range []struct {
-		processes, callers, slots int
-		hold                      time.Duration
-		way                       time.Duration // to the server, and up to three times as long
-		deaf                      bool
-		least                     float64 // share of what is possible
-		calls                     float64 // a grant, at most
-		apart                     float64 // the most grants of a process for one of another
+		slotCase
+		bound slotShares
 	}{
-		{4, 10, 8, 40 * ms, near, false, 0.93, 1.1, 2}, // no pause: 1.5 calls
-		{3, 20, 4, 20 * ms, near, false, 0.85, 2, 2},
-		{4, 2, 1, 100 * ms, near, false, 0.93, 4.2, 3}, // no streak: one process may have nothing
-		{4, 2, 1, 2 * ms, near, false, 0.55, 3, 1.5},
-		{1, 2, 1, 2 * ms, near, false, 0.53, 1.05, 1},    // own signals are news: 1.5 calls
-		{12, 1, 4, 50 * ms, near, false, 0.93, 3.5, 2.5}, // an unused key is forgotten: 365 grants beside 65
-		{50, 10, 8, 40 * ms, near, false, 0.93, 7.1, 16}, // the spread does not grow: 8.2 calls, and 7.5 if it is 10 ms
-		{50, 2, 1, 20 * ms, near, false, 0.9, 30, 8},     // 50 calls in both cases
-		{4, 10, 8, 40 * ms, far, false, 0.6, 1.2, 2},     // one caller asks after news: 1.5 calls
-		{4, 10, 8, 40 * ms, near, true, 0.9, 1, 3},       // other ends do not matter: 0.85; the pause is short: 0.83
-		{4, 2, 1, 100 * ms, near, true, 0.93, 5.2, 3},    // refusals end no streak: 630 grants beside 85
-		{3, 40, 40, 200 * ms, near, true, 0.9, 1, 2},     // an unused key is forgotten: 4,294 beside 773
+		{slotCase{4, 2, 1, 100 * ms, near, false}, slotShares{0.93, 4, 1.6, 4}},
+		{slotCase{4, 10, 8, 40 * ms, near, false}, slotShares{0.93, 4, 1.6, 4}},
+		{slotCase{12, 1, 4, 50 * ms, near, false}, slotShares{0.93, 12, 1.6, 4}}, // an own release is answered at once: 3.7 apart
+		{slotCase{12, 2, 1, 100 * ms, near, false}, slotShares{0.93, 8, 1.6, 4}},
+		{slotCase{50, 10, 8, 40 * ms, near, false}, slotShares{0.93, 16, 1.6, 4}}, // no quiet: 42 calls
+		{slotCase{50, 2, 1, 20 * ms, near, false}, slotShares{0.93, 16, 1.6, 4}},  // and 50
+		{slotCase{4, 2, 1, 2 * ms, near, false}, slotShares{0.58, 4, 1.6, 16}},
+		{slotCase{1, 10, 8, 40 * ms, near, false}, slotShares{0.94, 1, 1, 2}}, // not told from two processes: 0.92
+		{slotCase{4, 10, 8, 40 * ms, far, false}, slotShares{0.66, 1.2, 1.6, 20}},
+		{slotCase{4, 2, 1, 100 * ms, near, true}, slotShares{0.91, 4, 2, 12}},
+		{slotCase{4, 10, 8, 40 * ms, near, true}, slotShares{0.86, 1, 2, 40}},
+		{slotCase{12, 1, 4, 50 * ms, near, true}, slotShares{0.92, 4, 2.5, 20}},
+		{slotCase{50, 2, 1, 20 * ms, near, true}, slotShares{0.9, 16, 10, 12}},
+		{slotCase{3, 40, 40, 200 * ms, near, true}, slotShares{0.95, 1, 3, 10}},
+		{slotCase{1, 10, 8, 40 * ms, near, true}, slotShares{0.87, 1, 1, 5}}, // not told from two processes: 0.6
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			server := newServer(t)
-			slots := rule(t, "slots", "concurrency "+strconv.Itoa(c.slots)+" lease 30s")
-			random := randtest.New(randtest.Seed(t))
-			network := waittest.Network{Way: waittest.Between(random, c.way, 3*c.way), Deaf: func() bool { return c.deaf }}
-			crowd := newCrowd(t, server, slices.Repeat([]int{c.callers}, c.processes), func(int) waittest.Network { return network },
-				func(ctx context.Context, q *pace.Queue, _ int) error {
-					a, err := q.Acquire(ctx, slots.For("k", 1))
-					if err == nil {
-						time.Sleep(c.hold)
-						_ = a.Done(context.Background())
-					}
-					return err
-				})
-			defer crowd.end()
-			time.Sleep(time.Second)
-			grants, calls := make([]int64, c.processes), int64(0)
-			length := max(shortest, 300*c.hold/time.Duration(c.slots))
-			for stretch := range 10 { // who is lucky changes within seconds
-				granted, asked := crowd.during(length)
-				for i, n := range granted {
-					grants[i] += n
-				}
-				calls += asked
-				all, least, most := sum(grants), slices.Min(grants), slices.Max(grants)
-				possible := float64(c.slots*(stretch+1)) * float64(length) / float64(c.hold)
-				each := float64(calls-all) / float64(all) // a release is a call of its own
-				t.Logf("%d processes of %d, %d slots of %v, deaf: %v: %.2f of what is possible, %.2f calls a grant, %d to %d grants",
-					c.processes, c.callers, c.slots, c.hold, c.deaf, float64(all)/possible, each, least, most)
-				if float64(all) >= c.least*possible && each <= c.calls && float64(most) <= c.apart*float64(max(least, 1)) {
-					return
-				}
+			got := c.measure(t, randtest.Rounds(t, 2, 1))
+			t.Logf("%d of %d, %d slots of %v, deaf %v: %.2f used, %.1f calls a grant, %.2f apart, %.1f turns without a grant",
+				c.processes, c.callers, c.slots, c.hold, c.deaf, got.used, got.calls, got.apart, got.gap)
+			if got.used < c.bound.used || got.calls > c.bound.calls || got.apart > c.bound.apart || got.gap > c.bound.gap {
+				t.Errorf("want %+v", c.bound)
 			}
-			t.Errorf("want %.2f of what is possible, %.2f calls a grant and no process with %.1f times the grants of another", c.least, c.calls, c.apart)
 		})
 	}
 }
