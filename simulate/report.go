@@ -58,6 +58,8 @@ type RuleReport struct {
 	ByName bool `json:"by_name,omitempty"`
 	// Beside is true of a shadow or a candidate: it refuses nobody.
 	Beside bool `json:"beside,omitempty"`
+	// Instead says how the rule was replayed otherwise than a daemon decides by it; empty if it was not.
+	Instead string `json:"instead,omitempty"`
 	// InAll counts the requests refused by this rule that the report of all rules together has as refused. A request that the rule
 	// refuses and another rule leaves undecided is undecided there.
 	InAll int64 `json:"refused_in_all,omitempty"`

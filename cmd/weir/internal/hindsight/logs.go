@@ -13,6 +13,7 @@ type Logs struct {
 	traffic *Traffic
 	longest time.Duration // of a request, where a log does not say
 	client  accesslog.Slot
+	reads   bool // a rule reads the client, so a line without one says too little
 	line    Line
 	source  source
 
@@ -27,6 +28,7 @@ func NewLogs(traffic *Traffic, reader *accesslog.Reader, longest time.Duration) 
 	l.source = source{slots: map[string][]accesslog.Slot{}, texts: map[string]string{}}
 	for _, try := range traffic.tries {
 		for _, name := range try.config.Mentions() {
+			l.reads = l.reads || name == "client"
 			if l.source.slots[name] == nil {
 				l.source.slots[name] = slotsOf(reader, name)
 			}
@@ -62,7 +64,7 @@ func (l *Logs) Entry(e *accesslog.Entry) (why string, err error) {
 		}
 	}
 	client, ok := e.Value(l.client)
-	if !ok {
+	if !ok && l.reads {
 		return e.Why(l.client), nil
 	}
 	l.line.Client = client

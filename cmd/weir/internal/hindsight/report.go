@@ -125,13 +125,26 @@ func (r *result) report(clients []string, top int) []simulate.LimitReport {
 			l = got.tally.Report(row.text, row.keys.texts, top)
 		}
 		byName := got.tally == nil && slices.Contains(r.try.config.ByName(), row.name)
-		l.RuleReport = &simulate.RuleReport{File: r.name, Rule: row.name, ByName: byName, Beside: row.beside, InAll: got.inAll, Elsewhere: got.elsewhere, Clients: len(got.clients), Unsure: got.unsure, Otherwise: got.otherwise, Lacks: listed(got.lacks)}
+		l.RuleReport = &simulate.RuleReport{File: r.name, Rule: row.name, ByName: byName, Beside: row.beside, Instead: row.instead(), InAll: got.inAll, Elsewhere: got.elsewhere, Clients: len(got.clients), Unsure: got.unsure, Otherwise: got.otherwise, Lacks: listed(got.lacks)}
 		for _, lack := range l.Lacks {
 			l.Undecided += lack.Requests
 		}
 		reports = append(reports, l)
 	}
 	return reports
+}
+
+// instead says how a rule is replayed otherwise than a daemon decides by it.
+func (r *row) instead() string {
+	switch {
+	case r.rule == nil:
+		return ""
+	case r.rule.After:
+		return "is charged after the work: a daemon counts a cost whatever is left, up to a bound, and refuses the next request. Here each request asks for its cost, and is refused if that does not fit"
+	case r.rule.Estimate != nil:
+		return "estimates what a reservation holds. Here each request asks for its cost, and reserves nothing; --estimate replays reservations"
+	}
+	return ""
 }
 
 // listed lists attributes, that of the most requests first.

@@ -23,6 +23,11 @@ func Text(report simulate.Report, s screen.Screen) string {
 			b.WriteString(s.Wrap(fmt.Sprintf("\n%s has no match: only callers that name it ask it, and a log has none of them\n", cli.Printable(l.Rule)), 0))
 		}
 	}
+	for _, l := range report.Limits {
+		if l.RuleReport != nil && l.Instead != "" {
+			b.WriteString(s.Wrap(fmt.Sprintf("\nreplayed otherwise: %s %s\n", cli.Printable(l.Rule), l.Instead), 0))
+		}
+	}
 	if lacks := lackTable(report.Limits); len(lacks.Rows) > 0 {
 		b.WriteString("\n" + s.Table(lacks))
 	}
