@@ -53,7 +53,7 @@ func startShop(t *testing.T, of gatewaytest.Block, rules, config string, flags .
 	t.Cleanup(func() { s.stop(t) })
 	s.envoy = gatewaytest.Envoy(t, entry, replaceAll(t, config, map[string]string{
 		"address: 0.0.0.0, port_value: 10000": socketAddress(entry), "address: 127.0.0.1, port_value: 9000": socketAddress(pages.Listener.Addr().String()),
-		"address: 127.0.0.1, port_value: 8081": socketAddress(grpc), "timeout: 0.1s": "timeout: 30s",
+		"address: 127.0.0.1, port_value: 8081": socketAddress(grpc), "timeout: 0.1s": "timeout: 30s", "timeout: 1s": "timeout: 30s",
 	}))
 	return s
 }
