@@ -94,7 +94,7 @@ type Guarded struct {
 	punctual bool // the engine ends its calls in time
 	breaker  breaker
 	cause    atomic.Pointer[failed]
-	aside    aside
+	detached detached
 	trips    trips
 	changes  changes
 	local    local
@@ -129,7 +129,7 @@ func Guard(e weir.Engine, options GuardOptions) (*Guarded, error) {
 	says, ok := e.(interface{ KeepsDeadlines() bool }) // not of an engine below: a function between may block
 	g := &Guarded{below: e, next: e.Do, options: options, clock: clockOf(e), punctual: ok && says.KeepsDeadlines()}
 	g.engine = weir.Wrap(e, g.around)
-	g.aside.init()
+	g.detached.init()
 	g.local.init(options, g.clock)
 	g.owed.init(g)
 	return g, nil

@@ -43,7 +43,7 @@ func (g *Guarded) Stats() GuardStats {
 	return GuardStats{
 		Away: g.breaker.open.Load(), Opened: c.opened.Load(), Failures: c.failures.Load(),
 		Denied: c.denied.Load(), Allowed: c.allowed.Load(), Local: c.local.Load(), Refused: c.refused.Load(),
-		Hanging: int(g.aside.hanging.Load()), Owed: keys, Queued: queued, Recorded: c.recorded.Load(), Lost: c.lost.Load(),
+		Hanging: int(g.detached.hanging.Load()), Owed: keys, Queued: queued, Recorded: c.recorded.Load(), Lost: c.lost.Load(),
 		RoundTrip: trip, DeadlineTooShort: g.tooShort(trip),
 	}
 }

@@ -25,12 +25,9 @@ type ShadowOptions struct {
 }
 
 const (
-	shadowSuffix  = "~shadow"
-	mostShadowed  = 8192 // decisions that wait
-	mostShadows   = 4096 // rules
-	shadowTime    = time.Second
-	shadowedBatch = 128
-	shadowPause   = 5 * time.Millisecond
+	shadowSuffix = "~shadow"
+	shadowPause  = 5 * time.Millisecond // for more decisions, so that they share a call of the engine
+	mostShadows  = 4096                 // rules
 )
 
 // ShadowDecision is a decision aside and what was enforced.
@@ -62,20 +59,12 @@ type Shadowed struct {
 	below   weir.Engine
 	options ShadowOptions
 
-	mu      sync.Mutex
-	queue   []shadowed
-	working bool
-	rules   map[*weir.Rule]*weir.Rule
-	stats   ShadowStats
-	counts  map[string]*ShadowCounts
+	aside *Aside
 
-	taken takenAside // of the goroutine that decides
-}
-
-// shadowed is a call to make aside.
-type shadowed struct {
-	call     weir.Call
-	enforced weir.Decision
+	mu     sync.Mutex
+	rules  map[*weir.Rule]*weir.Rule
+	stats  ShadowStats
+	counts map[string]*ShadowCounts
 }
 
 // Shadow tries limits without enforcing them. Without candidates it is a dry run of all rules. With candidates it decides
@@ -94,8 +83,8 @@ func Shadow(e weir.Engine, options ShadowOptions) (*Shadowed, error) {
 		return nil, err
 	}
 	options.Candidates = maps.Clone(options.Candidates)
-	s := &Shadowed{below: e, options: options, rules: map[*weir.Rule]*weir.Rule{}, counts: map[string]*ShadowCounts{}, taken: takenAside{}}
-	s.options.Engine = cmp.Or(options.Engine, e)
+	s := &Shadowed{below: e, options: options, rules: map[*weir.Rule]*weir.Rule{}, counts: map[string]*ShadowCounts{}}
+	s.aside = NewAside(cmp.Or(options.Engine, e), shadowPause, s.decided)
 	s.engine = weir.Wrap(e, s.around)
 	return s, nil
 }
@@ -118,11 +107,11 @@ func (s *Shadowed) around(ctx context.Context, call weir.Call, next weir.Next) (
 	case call.Op == weir.OpEach && call.Each != nil:
 		for i, c := range call.Each.Calls {
 			if r := &call.Each.Results[i]; r.Err == nil && !keepsWaiting(&c, r.Decision, nil) {
-				s.aside(c, weir.Answer{Decision: r.Decision})
+				s.shadow(c, weir.Answer{Decision: r.Decision})
 			}
 		}
 	default:
-		s.aside(call, a)
+		s.shadow(call, a)
 	}
 	return a, err
 }
@@ -146,12 +135,12 @@ func (s *Shadowed) dryRun(call weir.Call) (weir.Answer, error) {
 	if call.Op == weir.OpReserveAhead {
 		a.Reservation = &weir.Reservation{Decision: a.Decision}
 	}
-	s.aside(call, a)
+	s.shadow(call, a)
 	return a, nil
 }
 
-// aside queues the shadows of a call that was answered.
-func (s *Shadowed) aside(call weir.Call, a weir.Answer) {
+// shadow has the shadows of a call that was answered decided aside.
+func (s *Shadowed) shadow(call weir.Call, a weir.Answer) {
 	switch call.Op {
 	case weir.OpPeek, weir.OpReserveAhead, weir.OpEach:
 		return
@@ -161,10 +150,6 @@ func (s *Shadowed) aside(call weir.Call, a weir.Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.ContainsFunc(call.Requests, s.concerns) {
-		return
-	}
-	if len(s.queue) >= mostShadowed {
-		s.stats.Dropped++
 		return
 	}
 	requests := make([]weir.Request, 0, len(call.Requests))
@@ -177,10 +162,8 @@ func (s *Shadowed) aside(call weir.Call, a weir.Answer) {
 	if len(requests) == 0 {
 		return
 	}
-	s.queue = append(s.queue, shadowed{weir.Call{Op: call.Op, Requests: requests, Lease: call.Lease, Taken: call.Taken}, a.Decision})
-	if !s.working {
-		s.working = true
-		go s.work()
+	if !s.aside.Add(weir.Call{Op: call.Op, Requests: requests, Lease: call.Lease, Taken: call.Taken}, a.Decision) {
+		s.stats.Dropped++
 	}
 }
 
@@ -216,91 +199,21 @@ func (s *Shadowed) shadowOf(r *weir.Rule) *weir.Rule {
 	return made
 }
 
-// work decides what is queued, until nothing is left.
-func (s *Shadowed) work() {
-	for {
-		s.mu.Lock()
-		if len(s.queue) < shadowedBatch { // wait for more, so that the engine gets one call for many decisions
-			s.mu.Unlock()
-			time.Sleep(shadowPause)
-			s.mu.Lock()
-		}
-		jobs := s.queue[:min(len(s.queue), shadowedBatch)]
-		if s.queue = s.queue[len(jobs):]; len(jobs) == 0 {
-			s.working, s.queue = false, nil
-			s.mu.Unlock()
-			return
-		}
-		s.mu.Unlock()
-		s.decide(jobs)
-	}
-}
-
-// decide makes the calls of some jobs. A reset is a call of its own.
-func (s *Shadowed) decide(jobs []shadowed) {
-	ctx, cancel := context.WithTimeout(context.Background(), shadowTime)
-	defer cancel()
-	for len(jobs) > 0 {
-		if jobs[0].call.Op == weir.OpReset {
-			_, err := guarded(ctx, jobs[0].call, s.options.Engine.Do)
-			s.failed(err)
-			jobs = jobs[1:]
-			continue
-		}
-		n := together(jobs)
-		var made []shadowed
-		for _, j := range jobs[:n] {
-			if j.call.Taken == nil || s.taken.undo(&j.call) {
-				made = append(made, j)
-			}
-		}
-		s.each(ctx, made)
-		jobs = jobs[n:]
-	}
-}
-
-// together returns how many jobs from the first one can share a call: up to a reset, or the undo of a take among them.
-func together(jobs []shadowed) int {
-	leases := map[uint64]bool{}
-	for i, j := range jobs {
-		if j.call.Op == weir.OpReset || j.call.Taken != nil && leases[j.call.Lease] {
-			return i
-		}
-		leases[j.call.Lease] = true
-	}
-	return len(jobs)
-}
-
-// each makes jobs in one call.
-func (s *Shadowed) each(ctx context.Context, jobs []shadowed) {
-	batch := &weir.Batch{Calls: make([]weir.Call, len(jobs)), Results: make([]weir.Result, len(jobs))}
-	for i, j := range jobs {
-		batch.Calls[i] = j.call
-	}
-	_, err := guarded(ctx, weir.Call{Op: weir.OpEach, Each: batch}, s.options.Engine.Do)
-	for i, r := range batch.Results {
-		if r.Err = cmp.Or(err, r.Err); r.Err != nil {
-			s.failed(r.Err)
-		} else if jobs[i].call.Op == weir.OpTake {
-			s.taken.note(&jobs[i].call, r)
-			s.compare(&jobs[i], r.Decision)
-		}
-	}
-}
-
-func (s *Shadowed) failed(err error) {
-	if err != nil {
+// decided counts a decision aside.
+func (s *Shadowed) decided(call weir.Call, enforced weir.Decision, r weir.Result) {
+	d := r.Decision
+	switch {
+	case r.Err != nil:
 		s.mu.Lock()
 		s.stats.Errors++
 		s.mu.Unlock()
+		return
+	case call.Op != weir.OpTake:
+		return
 	}
-}
-
-// compare counts a decision aside.
-func (s *Shadowed) compare(j *shadowed, d weir.Decision) {
 	named := d.Rule
-	if d.Allowed && !j.enforced.Allowed {
-		named = j.enforced.Rule + shadowSuffix
+	if d.Allowed && !enforced.Allowed {
+		named = enforced.Rule + shadowSuffix
 	}
 	name := named[:max(len(named)-len(shadowSuffix), 0)]
 	s.mu.Lock()
@@ -311,12 +224,11 @@ func (s *Shadowed) compare(j *shadowed, d weir.Decision) {
 	}
 	if c != nil {
 		c.Decisions++
-		c.count(j.enforced.Allowed, d.Allowed)
+		c.count(enforced.Allowed, d.Allowed)
 	}
 	s.mu.Unlock()
 	if s.options.Decided != nil {
-		defer func() { _ = recover() }()
-		s.options.Decided(ShadowDecision{Rule: name, Key: d.Key, Enforced: j.enforced, Shadow: d})
+		s.options.Decided(ShadowDecision{Rule: name, Key: d.Key, Enforced: enforced, Shadow: d})
 	}
 }
 

@@ -139,7 +139,7 @@ func TestShadowsShareCallsOfTheEngine(t *testing.T) {
 	})
 }
 
-// An engine that hangs has at most mostShadowed decisions wait.
+// An engine that hangs has at most MostAside decisions wait.
 func TestShadowsThatCannotBeDecidedAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		aside, rule := newRemote(), mustRule(t, "r=100000/1h")

@@ -60,7 +60,7 @@ type Desk struct {
 	options   Options
 	engine    weir.Engine // within the patience
 	force     atomic.Pointer[InForce]
-	beside    beside
+	beside    *layer.Aside
 	overrider overrider // of the engine, or nil
 	local     bool      // the engine is in memory
 	failures  RareLog
@@ -84,7 +84,7 @@ func New(o Options) *Desk {
 		d.options.Secret = func(context.Context) ([]byte, error) { return own, nil }
 	}
 	d.queue = newWaits(o.Engine, o.Wait, func(q weir.Request) weir.Request { return d.Overridden(d.present([]weir.Request{q}))[0] })
-	d.beside.desk = d
+	d.beside = layer.NewAside(d.engine, 0, d.compared)
 	d.holds.room.most = mostHeld
 	d.overrider, _ = weir.Find[overrider](d.engine)
 	_, d.local = weir.Find[*weir.Memory](d.engine)
@@ -183,7 +183,7 @@ func (d *Desk) Took(who *door.Identity, requests, beside []weir.Request, inForce
 		beside = d.force.Load().candidatesOf(requests)
 	}
 	if len(beside) > 0 {
-		d.beside.add(who, weir.OpTake, beside, inForce)
+		d.tryBeside(who, weir.OpTake, beside, inForce)
 	}
 }
 

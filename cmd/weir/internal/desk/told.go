@@ -132,7 +132,7 @@ func (d *Desk) tellBeside(who *door.Identity, beside []weir.Request) {
 		beside[i] = d.bounded(q)
 	}
 	if len(beside) > 0 {
-		d.beside.add(who, weir.OpRecord, beside, weir.Decision{Allowed: true})
+		d.tryBeside(who, weir.OpRecord, beside, weir.Decision{Allowed: true})
 	}
 }
 

@@ -12,18 +12,18 @@ import (
 )
 
 // An engine that promises nothing about the end of its calls may hang. Its calls run on goroutines of their own, which
-// their callers leave at the deadline. At most mostAside of them run at a time, so no more can hang.
-const mostAside = 64
+// their callers leave at the deadline. At most mostDetached of them run at a time, so no more can hang.
+const mostDetached = 64
 
-type aside struct {
+type detached struct {
 	room    chan struct{}
 	hanging atomic.Int64 // calls that their callers have left
 }
 
-func (a *aside) init() { a.room = make(chan struct{}, mostAside) }
+func (a *detached) init() { a.room = make(chan struct{}, mostDetached) }
 
-// beside is a call on a goroutine of its own.
-type beside struct {
+// detachedCall is a call on a goroutine of its own.
+type detachedCall struct {
 	call   weir.Call
 	began  time.Time
 	state  atomic.Int32 // of the states below
@@ -43,21 +43,21 @@ func (g *Guarded) elsewhere(ctx context.Context, call weir.Call, within time.Dur
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	select {
-	case g.aside.room <- struct{}{}:
+	case g.detached.room <- struct{}{}:
 	case <-ctx.Done():
 		return weir.Answer{}, &lateError{call.Op, within, weir.CountedNo}
 	}
-	b := &beside{call: kept(call), began: g.clock.now(), done: make(chan struct{})}
+	b := &detachedCall{call: kept(call), began: g.clock.now(), done: make(chan struct{})}
 	b.call.Within = 0
 	go g.make(ctx, b, next)
 	select {
 	case <-b.done:
 	case <-ctx.Done():
-		g.aside.hanging.Add(1)
+		g.detached.hanging.Add(1)
 		if b.state.CompareAndSwap(asked, left) {
 			return weir.Answer{}, &lateError{call.Op, within, weir.CountedUnknown}
 		}
-		g.aside.hanging.Add(-1)
+		g.detached.hanging.Add(-1)
 		<-b.done
 	}
 	if call.Op == weir.OpEach {
@@ -67,15 +67,15 @@ func (g *Guarded) elsewhere(ctx context.Context, call weir.Call, within time.Dur
 }
 
 // make makes the call, and undoes what it took if its caller has left.
-func (g *Guarded) make(ctx context.Context, b *beside, next weir.Next) {
-	defer func() { <-g.aside.room }()
+func (g *Guarded) make(ctx context.Context, b *detachedCall, next weir.Next) {
+	defer func() { <-g.detached.room }()
 	b.err = errExited // unless the engine returns
 	defer func() {
 		if b.state.CompareAndSwap(asked, answered) {
 			close(b.done)
 			return
 		}
-		defer g.aside.hanging.Add(-1)
+		defer g.detached.hanging.Add(-1)
 		if b.err == nil {
 			g.undo(b)
 		}
@@ -103,7 +103,7 @@ func kept(call weir.Call) weir.Call {
 const undoTime = 100 * time.Millisecond
 
 // undo gives back what a call took whose caller has left.
-func (g *Guarded) undo(b *beside) {
+func (g *Guarded) undo(b *detachedCall) {
 	ctx, cancel := context.WithTimeout(context.Background(), undoTime)
 	defer cancel()
 	if r := b.answer.Reservation; r != nil {

@@ -18,7 +18,7 @@ func (t takenAside) note(c *weir.Call, r weir.Result) {
 	if c.Lease == 0 || !r.Decision.Allowed {
 		return
 	}
-	if len(t) >= mostShadowed {
+	if len(t) >= MostAside {
 		for lease := range t {
 			delete(t, lease)
 			break
