@@ -3,24 +3,33 @@ package main
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	_ "github.com/go-sql-driver/mysql" // its driver is mysql
+	_ "modernc.org/sqlite"             // its driver is sqlite
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/pace"
 	"github.com/weirflow/weir/redislimit"
+	"github.com/weirflow/weir/sqllimit"
 )
 
 // job is what the callers of one process do, again and again from Start until End: each waits for a key, and keeps its
 // slots for a while.
 type job struct {
 	URL        string
+	Database   string // a driver and its data source, instead of the URL; "" for none
 	Addr       string // of the server, if it is not that of the stage
 	Start, End time.Time
+	From       time.Time     // from when questions are counted
 	Late       time.Duration // how much later than Start the callers come
 	Callers    int
 	Engines    int           // with a queue each, among which the callers are spread; 0 means one
@@ -41,6 +50,7 @@ type job struct {
 type tally struct {
 	Grants   []grant
 	Callers  []int           // grants of each
+	Asked    int64           // questions to the engine from From to End
 	Unserved []time.Duration // how long those had waited that waited at the end
 }
 
@@ -52,7 +62,8 @@ type grant struct {
 // loop is a job that is under way.
 type loop struct {
 	job
-	engine *redislimit.Engine // the first of them
+	engine weir.Engine // the first of them
+	asked  atomic.Int64
 	queues []*pace.Queue
 	ends   []func()
 
@@ -91,6 +102,7 @@ func (j job) run(ctx context.Context) (tally, error) {
 			l.err = errors.Join(l.err, q.Flush(context.WithoutCancel(ctx)))
 		}
 	}
+	l.tally.Asked = l.asked.Load()
 	return l.tally, l.err
 }
 
@@ -120,13 +132,44 @@ func (j job) begin(ctx context.Context) (l *loop, err error) {
 
 // open opens an engine, and a queue for it.
 func (l *loop) open() error {
-	engine, err := redislimit.Open(l.URL, redislimit.Options{})
+	engine, end, err := l.connect()
 	if err != nil {
 		return err
 	}
+	engine = weir.Wrap(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if now := time.Now(); c.Op == weir.OpEach && now.After(l.From) && now.Before(l.End) {
+			l.asked.Add(1)
+		}
+		return next(ctx, c)
+	})
 	queue, err := pace.NewQueue(engine, pace.QueueOptions{})
-	l.engine, l.queues, l.ends = cmp.Or(l.engine, engine), append(l.queues, queue), append(l.ends, engine.Close)
+	if l.engine == nil {
+		l.engine = engine
+	}
+	l.queues, l.ends = append(l.queues, queue), append(l.ends, end)
 	return err
+}
+
+// connect opens the engine of the server.
+func (l *loop) connect() (weir.Engine, func(), error) {
+	if driver, source, found := strings.Cut(l.Database, " "); found {
+		db, err := sql.Open(driver, source)
+		if err != nil {
+			return nil, nil, err
+		}
+		db.SetMaxOpenConns(2) // for each of 50 processes
+		dialect := sqllimit.SQLite
+		if driver == "mysql" {
+			dialect = sqllimit.MySQL
+		}
+		engine, err := sqllimit.Open(context.Background(), db, dialect, sqllimit.Options{Create: true})
+		return engine, func() { _ = db.Close() }, err
+	}
+	engine, err := redislimit.Open(l.URL, redislimit.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return engine, engine.Close, nil
 }
 
 func (l *loop) close() {

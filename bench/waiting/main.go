@@ -1,9 +1,10 @@
-// Program waiting measures callers of several processes that wait in queues of package pace for keys of one Redis. It
-// starts its own redis-server, and the processes, on this machine. It judges the aims of scenarios.go.
+// Program waiting measures callers of several processes that wait in queues of package pace for keys of one Redis, and for slots
+// on MariaDB and SQLite. It starts its own servers, and the processes, on this machine. It judges the aims of scenarios.go.
 //
-//	go run ./bench/waiting                  ten minutes; writes bench/WAITING_REDIS.md
+//	go run ./bench/waiting                  half an hour; writes bench/WAITING_REDIS.md
 //	go run ./bench/waiting -base v1.0.0     the same workloads beside those of an earlier commit, in turns
 //	go run ./bench/waiting -only 'a process of one' -reps 1    prints the rows whose workloads match
+//	go run ./bench/waiting -only 'ms on '    how equally processes share slots
 package main
 
 import (
@@ -31,7 +32,7 @@ func main() {
 
 var bench = &measure.Bench{
 	Program: "bench/waiting", Title: "Waiting on Redis", Report: "bench/WAITING_REDIS.md", Pairs: "bench/WAITING_REDIS.md",
-	About: "Callers of several processes wait in queues for keys of one Redis, on one machine.",
+	About: "Callers of several processes wait in queues for keys of one Redis, or of the database that a row names, on one machine.",
 	Reps:  3, PairReps: 1, Rounds: 1, Window: 6 * time.Second, PairWindow: 6 * time.Second,
 	Rows: func(*measure.Options) (list []measure.Row, err error) {
 		for _, w := range workloads() {

@@ -62,7 +62,7 @@ func workloads() []workload {
 			list = append(list, leaving(n, way))
 		}
 	}
-	return append(list, shares()...)
+	return append(append(list, shares()...), turns()...)
 }
 
 func plural(n int, one, many string) string {
@@ -115,12 +115,17 @@ func manyUnsignalled(ctx context.Context, s *stage) ([]float64, error) {
 	return s.deaf(ctx, slices.Repeat([]job{slots(2, fortySlots, hold)}, 100))
 }
 
+// withoutSignals has the processes be a user without the rights of signals.
+func (s *stage) withoutSignals(ctx context.Context) error {
+	s.user = "deaf:deaf@"
+	return s.control.Do(ctx, "ACL", "SETUSER", "deaf", "on", ">deaf", "~*", "+@all", "-@pubsub").Err()
+}
+
 // deaf plays jobs of a user without the rights of signals.
 func (s *stage) deaf(ctx context.Context, jobs []job) ([]float64, error) {
-	if err := s.control.Do(ctx, "ACL", "SETUSER", "deaf", "on", ">deaf", "~*", "+@all", "-@pubsub").Err(); err != nil {
+	if err := s.withoutSignals(ctx); err != nil {
 		return nil, err
 	}
-	s.user = "deaf:deaf@"
 	r, err := s.play(ctx, play{jobs: jobs, measured: 2 * s.measured, most: possible})
 	if err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ type stage struct {
 	control  *redis.Client
 	addr     string        // at which the processes find the server
 	user     string        // and as whom
+	database string        // that they share instead: a driver, and its data source; "" for none
 	measured time.Duration // of a play, unless it says otherwise
 	ends     []func()
 }
@@ -86,6 +87,7 @@ type window struct{ from, to time.Time }
 // played is what came of a play.
 type played struct {
 	window
+	jobs         []job
 	tallies      []tally
 	calls, bytes float64   // of the script, and that were replicated
 	killed       time.Time // when processes were
@@ -97,7 +99,7 @@ const forStart = 1500 * time.Millisecond
 // play has a process do each job. It returns what they did.
 func (s *stage) play(ctx context.Context, p play) (*played, error) {
 	start := time.Now().Add(forStart + time.Duration(len(p.jobs))*20*time.Millisecond)
-	r := &played{tallies: make([]tally, len(p.jobs))}
+	r := &played{jobs: p.jobs, tallies: make([]tally, len(p.jobs))}
 	r.from = start.Add(cmp.Or(p.warm, warm))
 	r.to = r.from.Add(cmp.Or(p.measured, s.measured))
 	failed := make(chan error, len(p.jobs)+1)
@@ -108,7 +110,9 @@ func (s *stage) play(ctx context.Context, p play) (*played, error) {
 		}
 		defer child.Stop()
 		go func() {
-			t, err := child.Ask(s.job(j, start, r.to))
+			j = s.job(j, start, r.to)
+			j.From = r.from
+			t, err := child.Ask(j)
 			r.tallies[i] = t
 			failed <- err
 		}()
@@ -143,7 +147,7 @@ func (s *stage) play(ctx context.Context, p play) (*played, error) {
 
 // job is a job on this stage.
 func (s *stage) job(j job, start, end time.Time) job {
-	j.URL, j.Start, j.End = "redis://"+s.user+cmp.Or(j.Addr, s.addr), start, end
+	j.URL, j.Database, j.Start, j.End = "redis://"+s.user+cmp.Or(j.Addr, s.addr), s.database, start, end
 	return j
 }
 
