@@ -14,15 +14,16 @@ import (
 // counts those since its last grant. The higher the count, the sooner it asks, so that none goes without for long.
 //
 // Few processes all ask about each release. One of many is quiet for a part of its turn. It must not learn that part from its
-// grants: a lucky process would ask more often, and be lucky again. It learns it from how long it asks in vain until a grant,
-// which is as long for all that ask, and longer for one that begins too soon.
+// turns: a lucky process would ask more often, and be lucky again. It learns it from how often it asks in vain until a grant,
+// which is as often for all that ask, and more often for one that begins too soon.
 //
 // Without signals a process polls, and the time in which a poll fits counts as a release. Nothing depends on a signal.
 type slotWatch struct {
 	key     *askKey
 	heard   int           // releases since the last grant
 	last    time.Time     // that grant, or when callers came first
-	vain    float64       // releases from the end of a quiet to the next grant, on average
+	tries   int           // questions since then that were refused
+	vain    float64       // on average until a grant
 	hold    time.Duration // for which callers of this process hold slots, on average
 	alone   int           // releases since the last one of another process
 	retryAt time.Time     // the end of a lease that the last refusal told
@@ -189,11 +190,12 @@ func (s *slotWatch) quietTime(overdue float64) time.Duration {
 // granted takes in that callers of a trip were granted slots.
 func (s *slotWatch) granted(now time.Time) {
 	hears := s.reached()
-	switch unused := !s.key.lost && s.key.room > 0; {
-	case unused || hears && !s.news: // no other process wants them
-		s.vain = 0
-	case hears || s.paused || s.streak.IsZero():
-		s.vain += (max(0, s.overdue(now)) - s.vain) / meanOf
+	if hears || s.paused || s.streak.IsZero() {
+		vain := float64(s.tries)
+		if unused := !s.key.lost && s.key.room > 0; unused || hears && !s.news { // it seems that no other process wants them
+			vain = 0
+		}
+		s.vain += (vain - s.vain) / meanOf
 	}
 	if s.streak.IsZero() {
 		s.streak = now
@@ -201,11 +203,12 @@ func (s *slotWatch) granted(now time.Time) {
 	if s.paused {
 		s.kept++
 	}
-	s.paused, s.heard, s.last, s.same = false, 0, now, now
+	s.paused, s.heard, s.tries, s.last, s.same = false, 0, 0, now, now
 }
 
 // refused takes in that no caller of a trip was granted slots.
 func (s *slotWatch) refused(now time.Time) {
+	s.tries++
 	if s.paused {
 		s.paused, s.streak, s.kept = false, time.Time{}, 0
 	}
