@@ -2,6 +2,7 @@ package pace
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -87,17 +88,7 @@ func (a *asking) leave(c *caller) {
 		return
 	}
 	g := c.group
-	first := g.next() == c
-	if first {
-		g.unfile()
-	}
-	g.callers.Remove(&c.Node)
-	switch {
-	case g.callers.Len() == 0:
-		g.end()
-	case first:
-		g.refile()
-	}
+	g.remove(c)
 	a.sendReady()
 }
 
@@ -124,8 +115,8 @@ func (a *asking) sendReady() {
 			a.move(g)
 			continue
 		}
-		if k := g.keptBy(now); k != nil {
-			k.park(g, now)
+		if i := slices.IndexFunc(g.keys, func(k *askKey) bool { return k.keeps(g, now) }); i >= 0 {
+			g.keys[i].park(g, now)
 		} else if a.trip.take(g); g.next() != nil {
 			g.file(&a.ready)
 		}
@@ -141,8 +132,8 @@ func (a *asking) sendReady() {
 const mostTogether = 128
 
 func (a *asking) send() {
-	if t := a.trip; t != nil {
-		a.trip = nil
+	t := a.trip
+	if a.trip = nil; t != nil && len(t.callers) > 0 {
 		t.send()
 	}
 }
@@ -150,12 +141,7 @@ func (a *asking) send() {
 // move lets the next caller of a group join anew, because its rules have changed.
 func (a *asking) move(g *group) {
 	c := g.next()
-	g.callers.Remove(&c.Node)
-	if g.callers.Len() == 0 {
-		g.end()
-	} else {
-		g.refile()
-	}
+	g.remove(c)
 	a.queue.rejoin(c)
 }
 
@@ -217,8 +203,23 @@ func (g *group) unfile() {
 	}
 }
 
-// refile has the group looked at, because its next caller has changed or its keys have.
+// remove removes a caller that is on no trip.
+func (g *group) remove(c *caller) {
+	first := g.next() == c
+	if first {
+		g.unfile()
+	}
+	if g.callers.Remove(&c.Node); first {
+		g.refile()
+	}
+}
+
+// refile has the group looked at, because its next caller has changed or its keys have. It ends one without callers.
 func (g *group) refile() {
+	if g.callers.Len() == 0 {
+		g.end()
+		return
+	}
 	g.unfile()
 	if g.next() != nil {
 		g.file(&g.asking.ready)
@@ -231,16 +232,6 @@ func (g *group) advance(now time.Time) {
 	for _, k := range g.keys {
 		k.advance(now)
 	}
-}
-
-// keptBy returns a key that keeps the next caller from asking now, or nil.
-func (g *group) keptBy(now time.Time) *askKey {
-	for _, k := range g.keys {
-		if k.keeps(g, now) {
-			return k
-		}
-	}
-	return nil
 }
 
 // end forgets a group without callers.

@@ -45,7 +45,7 @@ const (
 
 // The bounds of the time until a key is asked for again.
 const (
-	shortestPause = time.Millisecond
+	shortestPause = time.Millisecond      // after a refusal until now: no engine is asked without a pause
 	firstPause    = 10 * time.Millisecond // after a failure; doubles with each
 	longestPause  = time.Second           // every retry instant is an upper bound
 	together      = 50 * time.Millisecond // keys that are asked for without news share trips

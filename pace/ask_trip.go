@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -47,9 +48,6 @@ func (t *trip) take(g *group) {
 
 // send asks the engine on a goroutine of its own.
 func (t *trip) send() {
-	if len(t.callers) == 0 {
-		return
-	}
 	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(t.callers[0].ctx))
 	t.results = make([]weir.Result, len(t.callers))
 	t.began = time.Now()
@@ -82,22 +80,17 @@ func (t *trip) fly() {
 
 // late returns the refusals of callers whose limit would admit them with a delay that ends after their deadlines: they only
 // peek, because such a take would not come back whole.
-func (t *trip) late() (refusals map[int]error) {
+func (t *trip) late() map[int]error {
+	refusals := map[int]error{}
 	for i, c := range t.callers {
 		if c.deadline.IsZero() || !c.delays() {
 			continue
 		}
 		err := guarded(func() error {
 			d, err := t.asking.queue.engine.Peek(t.ctx, c.requests...)
-			if err != nil {
-				return err
-			}
-			return c.tooLate(d.Delay)
+			return cmp.Or(err, c.tooLate(d.Delay))
 		})
 		if err != nil {
-			if refusals == nil {
-				refusals = map[int]error{}
-			}
 			refusals[i], t.calls[i].Op = err, weir.OpPeek
 		}
 	}
@@ -131,11 +124,7 @@ func (t *trip) landed(err error) {
 		k.landed()
 	}
 	for _, g := range t.groups {
-		if g.callers.Len() == 0 {
-			g.end()
-		} else {
-			g.refile()
-		}
+		g.refile()
 	}
 	t.asking.sendReady()
 	if t.ends != nil {
@@ -173,31 +162,28 @@ func (t *trip) learn(c *caller, r *weir.Result) {
 // first, whatever instants the engine decided at.
 func (t *trip) grant() {
 	results, calls := slices.Clone(t.results), slices.Clone(t.calls)
-	of := map[*group][]int{} // the answers for each group, in order of its callers
-	for i, c := range t.callers {
-		if results[i].Err == nil {
-			of[c.group] = append(of[c.group], i)
+	for _, g := range t.groups {
+		var granted, refused, stay, left []int
+		for i, c := range t.callers {
+			switch {
+			case c.group != g || results[i].Err != nil:
+				continue
+			case results[i].Decision.Allowed:
+				granted = append(granted, i)
+			default:
+				refused = append(refused, i)
+			}
+			if c.left {
+				left = append(left, i)
+			} else {
+				stay = append(stay, i)
+			}
+		}
+		from := append(granted, refused...)
+		for n, to := range append(stay, left...) {
+			t.results[to], t.calls[to] = results[from[n]], calls[from[n]]
 		}
 	}
-	for _, from := range of {
-		to := putFirst(from, func(i int) bool { return !t.callers[i].left })
-		for n, i := range putFirst(from, func(i int) bool { return results[i].Decision.Allowed }) {
-			t.results[to[n]], t.calls[to[n]] = results[i], calls[i]
-		}
-	}
-}
-
-// putFirst returns numbers in their order, except that those come first for which first is true.
-func putFirst(numbers []int, first func(int) bool) []int {
-	var before, after []int
-	for _, i := range numbers {
-		if first(i) {
-			before = append(before, i)
-		} else {
-			after = append(after, i)
-		}
-	}
-	return append(before, after...)
 }
 
 // settle ends the wait of a caller that goes, fails or has left. The others keep their places.

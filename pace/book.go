@@ -27,7 +27,8 @@ type bookedKey struct {
 	name     string
 	request  weir.Request // with any cost
 	callers  fair.Queue[*caller]
-	instants []instant // earliest first
+	costs    map[int64]int // how many callers have a cost
+	instants []instant     // earliest first
 
 	asked    []*caller // for which a booking is on its way
 	last     int       // instants that the last booking brought
@@ -39,8 +40,7 @@ type bookedKey struct {
 	// The last refusal: no caller of a cost or more gets an instant before notBefore, or zero if that is not known.
 	cost      int64
 	notBefore time.Time
-	lookFor   int64     // the cost of the refused caller for which the next booking is planned; 0 for another reason
-	retryAt   time.Time // when its booking may succeed
+	retryAt   time.Time // when the booking of its caller may succeed
 
 	due, look appointment // the next instant, and the next booking
 }
@@ -58,11 +58,7 @@ func newBooking(q *Queue) *booking {
 
 // can reports whether c can be booked. While others of the queue ask for its key, for several keys, it asks among them.
 func (b *booking) can(c *caller) bool {
-	if len(c.requests) != 1 {
-		return false
-	}
-	r := &c.requests[0]
-	return r.Rule.Bookable() && len(b.queue.ask.names[nameOf(r)]) == 0
+	return len(c.requests) == 1 && c.requests[0].Rule.Bookable() && len(b.queue.ask.names[nameOf(&c.requests[0])]) == 0
 }
 
 func (b *booking) join(c *caller) error {
@@ -81,8 +77,18 @@ func (b *booking) join(c *caller) error {
 	}
 	c.booked = k
 	c.enter(&k.callers)
+	k.costs[c.Cost]++
 	k.book()
 	return nil
+}
+
+// remove removes a caller by a function of its flows.
+func (k *bookedKey) remove(c *caller, by func(*fair.Node[*caller])) {
+	by(&c.Node)
+	c.booked = nil
+	if k.costs[c.Cost]--; k.costs[c.Cost] == 0 { // its requests may have changed
+		delete(k.costs, c.Cost)
+	}
 }
 
 // refuses reports whether a newcomer gets no instant before notBefore. One of another flow may get that of a caller.
@@ -93,7 +99,7 @@ func (k *bookedKey) refuses(c *caller) bool {
 }
 
 func (b *booking) newKey(r weir.Request) *bookedKey {
-	k := &bookedKey{booking: b, name: keyOf(&r), request: r, horizon: firstHorizon, full: firstHorizon / 2}
+	k := &bookedKey{booking: b, name: keyOf(&r), request: r, costs: map[int64]int{}, horizon: firstHorizon, full: firstHorizon / 2}
 	k.due, k.look = newAppointment(k.serve), newAppointment(k.book)
 	b.keys[k.name] = k
 	return k
@@ -105,8 +111,7 @@ func (b *booking) leave(c *caller) {
 	if k.asked != nil && k.left == nil { // Flush waits for the answer
 		k.left = b.queue.background.begin()
 	}
-	k.callers.Remove(&c.Node)
-	c.booked = nil
+	k.remove(c, k.callers.Remove)
 	k.settle()
 }
 
@@ -126,52 +131,44 @@ func (k *bookedKey) settle() {
 
 // forgetRefusal has the key look anew, unless the engine is away.
 func (k *bookedKey) forgetRefusal() {
-	k.lookFor, k.retryAt, k.horizon = 0, time.Time{}, firstHorizon
+	k.retryAt, k.horizon = time.Time{}, firstHorizon
 	if k.failures == 0 {
 		k.booking.agenda.Remove(&k.look)
 	}
 }
 
-// unused returns the instants by cost that callers do not need, and whether callers wait for that cost.
-func (k *bookedKey) unused() (unused map[int64]int, waits map[int64]bool) {
-	unused, waits = map[int64]int{}, map[int64]bool{}
-	for _, at := range k.instants {
-		unused[at.cost]++
-	}
-	needed := 0
-	for c := range k.callers.All {
-		if needed == len(k.instants) {
-			break
-		}
-		if cost := c.requests[0].Cost; unused[cost] > 0 {
-			unused[cost]--
-			needed++
-			waits[cost] = true
-		}
-	}
-	return unused, waits
-}
-
 // withdraw withdraws the instants that no caller needs, the newest of each cost. Of a cost that callers wait for it keeps those
-// in the first horizon for newcomers, unless all are to go.
+// in the first horizon for newcomers, unless all are to go. Then there is room for other callers.
 func (k *bookedKey) withdraw(all bool) {
-	if len(k.instants) == 0 {
+	q, have, near := k.booking.queue, map[int64]int{}, time.Now().Add(firstHorizon)
+	var gone []instant
+	k.instants = slices.DeleteFunc(k.instants, func(at instant) bool {
+		have[at.cost]++
+		wait := k.costs[at.cost]
+		unused := have[at.cost] > wait && (all || wait == 0 || at.at.After(near))
+		if unused {
+			gone = append(gone, at)
+		}
+		return unused
+	})
+	if len(gone) == 0 {
 		return
 	}
-	unused, waits := k.unused()
-	near := time.Now().Add(firstHorizon)
-	var gone []instant
-	for i, at := range slices.Backward(k.instants) {
-		if unused[at.cost] == 0 {
-			continue
+	q.inBackground(func(ctx context.Context) (err error) {
+		for _, at := range slices.Backward(gone) { // only the newest booking of a key comes back exactly
+			if err == nil {
+				err = at.reservation.Cancel(ctx)
+			}
 		}
-		unused[at.cost]--
-		if all || !waits[at.cost] || at.at.After(near) {
-			gone = append(gone, at)
-			k.instants = slices.Delete(k.instants, i, i+1)
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if now := k.booking.keys[k.name]; now != nil {
+			now.notBefore = time.Time{}
+			now.forgetRefusal()
+			now.settle()
 		}
-	}
-	k.giveBack(gone)
+		return err
+	})
 }
 
 // open yields the callers that have no instant, the next one first. One is late if a newcomer of another cost may go before it:
@@ -199,22 +196,20 @@ func (k *bookedKey) open(yield func(c *caller, late bool) bool) {
 func (k *bookedKey) serve() {
 	for now := time.Now(); len(k.instants) > 0 && !k.instants[0].at.After(now); {
 		at := k.instants[0]
-		k.instants = k.instants[1:]
 		c := k.firstOf(at.cost)
-		if c == nil { // nobody needs it
-			k.giveBack([]instant{at})
-			continue
+		if c == nil { // settle withdraws it
+			break
 		}
-		k.callers.Serve(&c.Node)
-		c.booked = nil
+		k.instants = k.instants[1:]
+		k.remove(c, k.callers.Serve)
 		c.decision, c.reservation = at.reservation.Decision, at.reservation
 		c.decision.Delay = 0
 		k.booking.queue.end(c, nil)
 	}
+	k.settle()
 	if len(k.instants) > 0 {
 		k.booking.agenda.plan(&k.due, k.instants[0].at)
 	}
-	k.settle()
 }
 
 // firstOf returns the first caller of a cost, or nil.
@@ -225,30 +220,6 @@ func (k *bookedKey) firstOf(cost int64) *caller {
 		}
 	}
 	return nil
-}
-
-// giveBack gives instants back, which are the newest first: only the newest booking of a key comes back exactly. Then there is
-// room for other callers.
-func (k *bookedKey) giveBack(gone []instant) {
-	q := k.booking.queue
-	if len(gone) == 0 {
-		return
-	}
-	q.inBackground(func(ctx context.Context) (err error) {
-		for _, at := range gone {
-			if err == nil {
-				err = at.reservation.Cancel(ctx)
-			}
-		}
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if now := k.booking.keys[k.name]; now != nil {
-			now.notBefore = time.Time{}
-			now.forgetRefusal()
-			now.settle()
-		}
-		return err
-	})
 }
 
 // askInstead has the callers of keys ask that have no instants, because others ask for these keys. Those with instants go at
@@ -278,7 +249,7 @@ func (k *bookedKey) handOpen() {
 // hand has callers without an instant join the queue anew.
 func (k *bookedKey) hand(callers []*caller) {
 	for _, c := range callers {
-		k.callers.Remove(&c.Node)
+		k.remove(c, k.callers.Remove)
 	}
 	k.settle()
 	for _, c := range callers {

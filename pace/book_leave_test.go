@@ -277,3 +277,45 @@ func TestFlowsOfSeveralCostsShareBookedLimitsByWeight(t *testing.T) {
 		}
 	}
 }
+
+// Booking gives large costs of one process a share beside small ones of others. Without it the small ones starve them: the figures of
+// the page on waiting.
+func TestLargeCostsHaveAShareOnlyByBooking(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			server, r := newServer(t), rule(t, "r", "token bucket 100/s burst 100")
+			ctx, stop := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			var units [3]atomic.Int64
+			for p, cost := range []int64{100, 1, 1} {
+				q, err := pace.NewQueue(server.Connect(waittest.Network{Way: waittest.Between(randtest.New(uint64(p)), 150*time.Microsecond, 450*time.Microsecond)}), pace.QueueOptions{NoBooking: asks})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 4 {
+					all.Go(func() {
+						for ctx.Err() == nil {
+							if _, err := q.Wait(ctx, r.For("k", cost)); err == nil {
+								units[p].Add(cost)
+							}
+						}
+					})
+				}
+			}
+			time.Sleep(10 * time.Second)
+			before := units[0].Load()
+			time.Sleep(2 * time.Minute)
+			large := units[0].Load() - before
+			t.Logf("asks %v: callers of 100 units got %d of 12,000 units", asks, large)
+			if !asks && (large < 3600 || large > 4800) {
+				t.Errorf("callers of 100 units got %d of 12,000 units beside two processes with callers of one, want 30 to 40 %%", large)
+			}
+			if asks && large > 0 {
+				t.Errorf("without bookings callers of 100 units got %d of 12,000 units: the page says that they are starved", large)
+			}
+			stop()
+			all.Wait()
+			time.Sleep(5 * time.Second)
+		})
+	}
+}

@@ -40,7 +40,7 @@ type bookTrip struct {
 // book books for the next callers without an instant, unless it has to wait for an answer, an instant, or room in the horizon.
 func (k *bookedKey) book() {
 	for c := range k.open {
-		if c.requests[0].Cost < k.lookFor { // the refusal does not concern it
+		if k.look.planned() && c.requests[0].Cost < k.cost { // the refusal does not concern it
 			k.forgetRefusal()
 		}
 		break
@@ -63,7 +63,8 @@ func (k *bookedKey) book() {
 		}
 		k.asked, largest = append(k.asked, c), cost
 	}
-	if moved := k.moved(); len(moved) > 0 {
+	moved := slices.DeleteFunc(slices.Clone(k.asked), func(c *caller) bool { return !k.booking.queue.changes(c) })
+	if len(moved) > 0 { // their rules have changed, so they wait elsewhere
 		k.asked = nil
 		k.hand(moved)
 		return
@@ -89,16 +90,6 @@ func (b *booking) take(k *bookedKey) {
 	}
 }
 
-// moved returns those of the next callers whose rules have changed, so that they wait elsewhere now.
-func (k *bookedKey) moved() (moved []*caller) {
-	for _, c := range k.asked {
-		if k.booking.queue.changes(c) {
-			moved = append(moved, c)
-		}
-	}
-	return moved
-}
-
 // fly sets out when the lock is free, so with all keys that are due, and takes in the answers.
 func (t *bookTrip) fly(ctx context.Context) {
 	b, q := t.booking, t.booking.queue
@@ -113,14 +104,11 @@ func (t *bookTrip) fly(ctx context.Context) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.now, t.took = time.Now(), time.Since(began)
-	books := t.books()
-	if !books {
-		b.end(t.keys)
+	if errors.Is(t.err, errors.ErrUnsupported) || slices.ContainsFunc(t.results, func(r weir.Result) bool { return errors.Is(r.Err, errors.ErrUnsupported) }) {
+		t.unbooked()
 	}
 	for _, k := range t.keys {
-		if books {
-			k.landed(t)
-		}
+		k.landed(t)
 		if k.left != nil {
 			k.left()
 			k.left = nil
@@ -131,12 +119,13 @@ func (t *bookTrip) fly(ctx context.Context) {
 // landed takes in the answers to the first calls of a trip that are not taken in.
 func (k *bookedKey) landed(t *bookTrip) {
 	asked := k.asked
-	k.asked, k.lookFor, k.notBefore = nil, 0, time.Time{}
+	k.asked, k.cost, k.notBefore = nil, 0, time.Time{}
 	k.full = rand.N(firstHorizon) // a fixed one would lock the phases of processes
 	a := bookedAnswer{bookTrip: t}
 	for i, c := range asked {
 		k.answer(&a, c, &t.calls[i], &t.results[i])
 	}
+	slices.SortStableFunc(k.instants, func(a, b instant) int { return a.at.Compare(b.at) })
 	t.calls, t.results = t.calls[len(asked):], t.results[len(asked):]
 	if a.booked > 0 || a.due > 0 { // an answer that ends a wait concerns its caller alone
 		k.last = a.booked
@@ -163,15 +152,13 @@ func (k *bookedKey) answer(a *bookedAnswer, c *caller, call *weir.Call, r *weir.
 	switch {
 	case r.Err != nil && weir.Unavailable(r.Err):
 		a.failed = true
-		return
 	case r.Err != nil && a.err != nil && a.ended: // an error of all ends the wait of one caller; the others book again
-		return
 	case r.Err != nil:
 		a.ended = c.booked == k
 		k.end(c, r.Err)
 	case d.Allowed && r.Reservation != nil:
 		a.booked++
-		k.insert(instant{a.now.Add(d.Delay), cost, r.Reservation})
+		k.instants = append(k.instants, instant{a.now.Add(d.Delay), cost, r.Reservation})
 	case d.Allowed || d.RetryAfter <= 0 && cost <= d.Limit:
 		k.end(c, errNonsense)
 	case cost > d.Limit:
@@ -196,19 +183,10 @@ func (k *bookedKey) refused(a *bookedAnswer, c *caller, call *weir.Call, need ti
 	}
 }
 
-func (k *bookedKey) insert(at instant) {
-	i := len(k.instants)
-	for i > 0 && k.instants[i-1].at.After(at.at) {
-		i--
-	}
-	k.instants = slices.Insert(k.instants, i, at)
-}
-
 // end ends the wait of a caller that is still there.
 func (k *bookedKey) end(c *caller, err error) {
 	if c.booked == k {
-		k.callers.Remove(&c.Node)
-		c.booked = nil
+		k.remove(c, k.callers.Remove)
 		k.booking.queue.end(c, err)
 	}
 }
@@ -244,23 +222,17 @@ func (k *bookedKey) plan(a *bookedAnswer) {
 	if wait > longestPause {
 		at = k.booking.queue.ask.poll(a.now.Add(longestPause))
 	}
-	k.lookFor = a.cost
 	k.booking.agenda.plan(&k.look, at)
 }
 
-// books reports whether the engine books at all.
-func (t *bookTrip) books() bool {
-	return !errors.Is(t.err, errors.ErrUnsupported) && !slices.ContainsFunc(t.results, func(r weir.Result) bool { return errors.Is(r.Err, errors.ErrUnsupported) })
-}
-
-// end has all callers ask, because the engine books nothing. The present ones are on a trip.
-func (b *booking) end(present []*bookedKey) {
-	b.queue.book = nil
-	for _, k := range present {
+// unbooked has all callers ask, because the engine books nothing.
+func (t *bookTrip) unbooked() {
+	t.booking.queue.book = nil
+	for _, k := range t.keys {
 		k.asked = nil
 	}
-	for _, k := range b.keys {
-		b.agenda.Remove(&k.look)
+	for _, k := range t.booking.keys {
+		t.booking.agenda.Remove(&k.look)
 		k.handOpen()
 	}
 }
