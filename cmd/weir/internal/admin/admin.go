@@ -17,6 +17,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
@@ -259,7 +260,7 @@ func (h *handler) explain(r *http.Request) (any, error) {
 	switch {
 	case config == nil:
 		return nil, wrong("the rules of this daemon are in flags, and so match no attributes")
-	case !config.ByAttributes():
+	case !config.ByAttributes() && h.origin() == nil:
 		return nil, wrong("the rules of this daemon are those of envoyproxy/ratelimit, and so match descriptors and no attributes")
 	}
 	request := rules.Attributes{}
@@ -275,6 +276,9 @@ func (h *handler) explain(r *http.Request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
+	if pushed, ok := config.Foreign.(*envoyproxy.Config); ok {
+		return h.explainPushed(ctx, config, pushed, request, asked.Cost)
+	}
 	return config.Explain(ctx, request, asked.Cost, h.Engine)
 }
 

@@ -67,6 +67,14 @@ type Limit struct {
 	Line      int
 }
 
+// ShownName is the name that people see.
+func (l *Limit) ShownName() string {
+	if l.Rule == nil {
+		return l.path // of an unlimited one
+	}
+	return l.Rule.Name()
+}
+
 // Refuses reports whether the limit admits nothing.
 func (l *Limit) Refuses() bool { return !l.Own && l.Shown.RequestsPerUnit == 0 }
 

@@ -1,6 +1,8 @@
 package envoyproxy
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	envoy "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
@@ -32,6 +34,43 @@ func (c *Config) Match(domain string, entries []*envoy.RateLimitDescriptor_Entry
 		at = found.below
 	}
 	return Match{}
+}
+
+// mostFound bounds the entries whose order Find looks for.
+const mostFound = 8
+
+// Find is Match for entries whose order is not known: it looks for one that leads to a limit.
+func (c *Config) Find(domain string, values map[string]string) Match {
+	if len(values) > mostFound {
+		return Match{}
+	}
+	var entries []*envoy.RateLimitDescriptor_Entry
+	var look func(at *level) Match
+	look = func(at *level) Match {
+		if at == nil {
+			return Match{}
+		}
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			e := &envoy.RateLimitDescriptor_Entry{Key: key, Value: values[key]}
+			found := at.find(e)
+			if found == nil || slices.ContainsFunc(entries, func(e *envoy.RateLimitDescriptor_Entry) bool { return e.Key == key }) {
+				continue
+			}
+			entries = append(entries, e)
+			m := Match{}
+			if len(entries) == len(values) {
+				m = c.Match(domain, entries)
+			} else {
+				m = look(found.below)
+			}
+			if m.Limit != nil {
+				return m
+			}
+			entries = entries[:len(entries)-1]
+		}
+		return Match{}
+	}
+	return look(c.domains[domain])
 }
 
 // find returns the descriptor for an entry, or nil.

@@ -71,6 +71,16 @@ func (p *Pushes) Resources() int { return len(p.inForce) }
 // Check has later answers refuse rules that an engine cannot hold.
 func (p *Pushes) Check(check func(...*weir.Rule) error) { p.options.Check = check }
 
+// Rename makes the rules in force again, with names that differ from these.
+func (p *Pushes) Rename(taken map[string]bool) {
+	unloaded := p.config.Foreign.(*Config).Unloaded
+	p.taken = taken
+	if config, problems := p.build(&arrived{fresh: p.inForce}); problems == nil { // they were in force together
+		p.config = config
+		config.Foreign.(*Config).Unloaded = unloaded
+	}
+}
+
 // Push puts the resources of an answer in force, which are all that there are.
 func (p *Pushes) Push(version string, at time.Time, list []*anypb.Any) Pushed {
 	a := p.decode(version, list)

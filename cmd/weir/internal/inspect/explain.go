@@ -126,7 +126,11 @@ func explanationText(e rules.Explanation) string {
 	b.WriteString(cli.Printable(e.Answer) + "\n")
 	line := func(name, text string) { fmt.Fprintf(&b, "  %-11s %s\n", name, cli.Printable(text)) }
 	for _, s := range e.Steps {
-		fmt.Fprintf(&b, "\n%s, %s:%d\n", s.Rule, cli.Printable(s.File), s.Line)
+		fmt.Fprintf(&b, "\n%s, %s", cli.Printable(s.Rule), cli.Printable(s.File))
+		if s.Line > 0 { // a pushed limit has none
+			fmt.Fprintf(&b, ":%d", s.Line)
+		}
+		b.WriteByte('\n')
 		for _, f := range s.Fields {
 			line(f.Name, f.Text)
 		}

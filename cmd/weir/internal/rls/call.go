@@ -3,6 +3,7 @@ package rls
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -27,6 +29,7 @@ type call struct {
 	takes    []weir.Request // of all descriptors that take, for one decision
 	others   []weir.Request // of those that ask or give back
 	beside   []weir.Request // of shadows and candidates
+	replaced []bool         // descriptors whose pushed limit is not counted; nil for none
 	told     toldCosts
 	asked    []weir.Call
 	results  []weir.Result
@@ -46,6 +49,7 @@ type part struct {
 	answered      bool         // before the rest of the call was asked
 	rule          *rules.Rule  // that refuses or exempts it without the engine
 	reason        rules.Reason // why the engine is not asked
+	replaces      bool         // its pushed limit is not counted
 	counted       counted      // of a descriptor that envoyproxy/ratelimit would count
 }
 
@@ -61,11 +65,12 @@ const (
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-// decide answers a call that is valid.
-func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *service.RateLimitRequest) (*service.RateLimitResponse, error) {
+// decide answers a call that is valid. The pushed limits of replaced descriptors are not counted.
+func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *service.RateLimitRequest, replaced []bool) (*service.RateLimitResponse, error) {
 	c := calls.Get().(*call)
 	defer c.free()
 	c.begin(in, r)
+	c.replaced = replaced
 	if err := c.read(s); err != nil {
 		return nil, err
 	}
@@ -82,6 +87,11 @@ func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *s
 	s.Desk.Took(who, c.takes, c.beside, c.decision)
 	if c.in.compat != nil {
 		return c.answerCompat(s), nil
+	}
+	if in.pushed != nil {
+		for i := range c.parts {
+			replaced[i] = c.parts[i].replaces
+		}
 	}
 	if in.after {
 		c.showTold()
@@ -180,7 +190,7 @@ func (c *call) put(s *Server, d *envoy.RateLimitDescriptor, p part, hits int64) 
 		requests = &c.takes
 	}
 	from := len(*requests)
-	if d.Limit != nil {
+	if d.Limit != nil && c.in.pushed == nil {
 		own, err := s.own(d.Limit, false)
 		if err != nil {
 			return err
@@ -188,7 +198,10 @@ func (c *call) put(s *Server, d *envoy.RateLimitDescriptor, p part, hits int64) 
 		p.own = own.shown
 		*requests = append(*requests, own.rule.For(ownKey(c.request.Domain, d), hits))
 	} else {
-		c.source.entries, c.source.chosen = d.Entries, nil
+		c.source.entries, c.source.chosen, c.source.pushed = d.Entries, nil, envoyproxy.Match{}
+		if c.in.pushed != nil {
+			c.source.pushed = c.in.pushed.Match(c.request.Domain, d.Entries)
+		}
 		c.in.config.Decide(&c.source, hits, &c.outcome)
 		c.denyRepeated(hits)
 		c.match(&p, hits, requests)
@@ -215,6 +228,12 @@ func (c *call) match(p *part, hits int64, requests *[]weir.Request) {
 		c.beside = append(c.beside, o.Beside...)
 	}
 	p.refused, p.rule, p.reason = o.Verdict == rules.Refuse && p.op != giveBack, o.Rule, o.Reason
+	if c.in.pushed != nil {
+		p.replaces = o.Verdict == rules.Allow && o.Reason == rules.ByRule || slices.ContainsFunc(o.Rules, func(r *rules.Rule) bool { return r.Replaces != "" })
+		if p.reason == rules.ByDefault {
+			p.reason = "" // the pushed limits have a say
+		}
+	}
 	if p.refused {
 		c.decision.Allowed = false
 	}
@@ -225,13 +244,14 @@ type descriptor struct {
 	domain  string
 	entries []*envoy.RateLimitDescriptor_Entry
 	chosen  map[string]string // in place of the first value of repeated keys
+	pushed  envoyproxy.Match  // the limit of a control plane that it finds
 }
 
 // Attribute returns the domain, or the value of the first entry with the key, unless another one is chosen.
 func (d *descriptor) Attribute(name string) (value string, ok bool) {
 	key, ok := strings.CutPrefix(name, "descriptor.")
 	if !ok {
-		return d.domain, name == "domain"
+		return d.other(name)
 	}
 	if value, ok = d.chosen[key]; ok {
 		return value, true
@@ -240,6 +260,20 @@ func (d *descriptor) Attribute(name string) (value string, ok bool) {
 		if e.Key == key {
 			return e.Value, true
 		}
+	}
+	return "", false
+}
+
+// other returns an attribute that is of no entry.
+func (d *descriptor) other(name string) (string, bool) {
+	switch l := d.pushed.Limit; {
+	case name == "domain":
+		return d.domain, true
+	case l == nil:
+	case name == rules.PushedLimit:
+		return l.ShownName(), true
+	case name == rules.PushedKey:
+		return d.pushed.Key, true
 	}
 	return "", false
 }

@@ -51,6 +51,8 @@ func (c *call) readCompat(s *Server) error {
 		p := &c.parts[i]
 		l := p.counted.Limit
 		switch {
+		case c.replaced != nil && c.replaced[i]:
+			p.counted.Limit = nil
 		case l == nil:
 			p.reason = rules.ByDefault
 		case l.Unlimited:
@@ -178,7 +180,7 @@ func (c *call) answerCompat(s *Server) *service.RateLimitResponse {
 		}
 	}
 	if c.in.compat.Headers && t.bound != nil {
-		a.ResponseHeadersToAdd = c.headersCompat(t.bound)
+		a.ResponseHeadersToAdd = c.in.headersCompat(t.bound)
 	}
 	if c.in.compat.Metadata {
 		a.DynamicMetadata = c.metadata(t.passed)
@@ -255,10 +257,10 @@ func (t *tally) add(p *part, d *service.RateLimitResponse_DescriptorStatus) {
 func (t *tally) over() bool { return t.failed > 0 || t.quotas > 0 && t.quotas == t.overQuotas }
 
 // headersCompat are the three header fields of a descriptor.
-func (c *call) headersCompat(d *service.RateLimitResponse_DescriptorStatus) []*header.HeaderValue {
+func (in *inUse) headersCompat(d *service.RateLimitResponse_DescriptorStatus) []*header.HeaderValue {
 	values := [3]int64{int64(d.CurrentLimit.RequestsPerUnit), int64(d.LimitRemaining), d.DurationUntilReset.GetSeconds()}
 	list := make([]*header.HeaderValue, 0, len(values))
-	for i, name := range c.in.compat.HeaderNames {
+	for i, name := range in.compat.HeaderNames {
 		list = append(list, &header.HeaderValue{Key: name, Value: strconv.FormatInt(values[i], 10)})
 	}
 	return list

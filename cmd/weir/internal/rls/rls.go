@@ -60,6 +60,8 @@ type inUse struct {
 	after   bool // a rule charges after the work
 	ones    ones
 	compat  *envoyproxy.Config // nil for rules in the daemon's own form
+	over    *inUse             // rules in that form that overlay those of compat; nil without
+	pushed  *envoyproxy.Config // those that these rules overlay; nil except in over
 }
 
 // New returns a Server.
@@ -88,6 +90,11 @@ func (s *Server) Use(config *rules.Config) {
 	u.ones = newOnes(s.Log, config)
 	u.compat, _ = config.Foreign.(*envoyproxy.Config)
 	u.fields = httplimit.NewFields(s.Headers, limits...)
+	if u.compat != nil && config.Overlaid() {
+		over := *u
+		over.compat, over.pushed = nil, u.compat
+		u.over = &over
+	}
 	s.use.Store(u)
 }
 
@@ -111,7 +118,10 @@ func (s *Server) answer(ctx context.Context, who *door.Identity, r *service.Rate
 		s.Stats.Refused.Add(1)
 		return nil, status.Error(codes.Unavailable, "rls: no rate limit configuration loaded: the control plane has pushed no rules yet")
 	}
-	return s.decide(ctx, who, in, r)
+	if in.over != nil {
+		return s.decideOverlaid(ctx, who, in, r)
+	}
+	return s.decide(ctx, who, in, r, nil)
 }
 
 // Recover, deferred by a call, makes an error of a panic and logs it.

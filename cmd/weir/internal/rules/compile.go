@@ -264,6 +264,7 @@ func (l *loader) readRule(n node) {
 	} else if d.Name != "" {
 		l.config.names[d.Name] = d.Rule
 	}
+	d.completeReplaces()
 	d.node = n.place()
 	d.File, d.Line = n.doc.name, n.token().Position.Line
 	if len(*l.problems) == before {

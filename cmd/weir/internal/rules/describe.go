@@ -24,6 +24,7 @@ func (c *Config) Describe(r *Rule) (fields []Field) {
 		}
 	}
 	add("full name", r.Full, r.Full != "")
+	add("replaces", r.Replaces, r.Replaces != "")
 	add("match", c.matchText(r), !r.named())
 	for _, flag := range []struct {
 		name string
@@ -255,7 +256,7 @@ func (c *Config) Explain(ctx context.Context, from Source, cost int64, engine we
 		if at >= 0 {
 			q := requests[at]
 			step.Key, step.Limit, step.Cost = &q.Key, LimitText(q.Rule), q.Cost
-			if err := step.peek(ctx, q, engine); err != nil {
+			if err := step.Peek(ctx, q, engine); err != nil {
 				return e, err
 			}
 		}
@@ -264,8 +265,8 @@ func (c *Config) Explain(ctx context.Context, from Source, cost int64, engine we
 	return e, nil
 }
 
-// peek adds how full the key is, and when it is free.
-func (s *Step) peek(ctx context.Context, q weir.Request, engine weir.Engine) error {
+// Peek adds how full the key is, and when it is free.
+func (s *Step) Peek(ctx context.Context, q weir.Request, engine weir.Engine) error {
 	if engine == nil {
 		return nil
 	}

@@ -131,6 +131,7 @@ func init() {
 		{"shadow", "Decide and count, and never refuse.", flags, func(n node, d *draft) { d.Shadow = n.flag() }},
 		{"candidate", "Another limit, decided and counted beside the limit in force.", listOf(texts), func(n node, d *draft) { d.candidateNode = n }},
 		{"message", "A text for people whose request the rule refuses.", texts, func(n node, d *draft) { d.readMessage(n) }},
+		{"replaces", "The limit of a control plane that the rule stands in place of, by its name in weir ctl rules. Files of --overlay have it.", texts, func(n node, d *draft) { d.readReplaces(n) }},
 	}
 	planFields = fields[draft]{
 		{"by", "The attribute that names the plan.", texts, func(n node, d *draft) { d.planBy, _ = d.loader.slot(n) }},

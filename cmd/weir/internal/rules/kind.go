@@ -24,7 +24,7 @@ func (d *draft) checkKind() {
 		d.checkLimitFields()
 		return
 	}
-	if _, given := d.given["match"]; !given {
+	if _, given := d.given["match"]; !given && d.Replaces == "" {
 		d.given[kinds[0]].fail("has no match, so it never decides; for every request write match: any")
 	}
 	for _, name := range []string{"key", "hashed", "missing", "budget", "plans", "keys", "cost", "charge", "estimate", "candidate", "on_failure"} {

@@ -56,6 +56,7 @@ const (
 type Rule struct {
 	Name      string
 	Full      string // the name by which engines know a rule of a control plane; "" for Name
+	Replaces  string // the name of the pushed limit that it stands in place of, or ""
 	File      string
 	Line      int
 	Message   string                 // for people whose request the rule refuses

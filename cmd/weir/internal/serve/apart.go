@@ -37,5 +37,8 @@ func (o *options) apart(out, errs io.Writer) error {
 	for _, path := range o.rules.paths {
 		uses = append(uses, cli.FileUse{Purpose: "--config", Path: path})
 	}
+	for _, path := range o.compat.overlay {
+		uses = append(uses, cli.FileUse{Purpose: "--overlay", Path: path})
+	}
 	return cli.Apart("serve", uses...)
 }

@@ -27,6 +27,7 @@ type compatOptions struct {
 	inPlace  bool // the program is called as the other one
 	settings envoyproxy.Settings
 	unused   []string
+	overlay  []string
 	plane    *envoyproxy.ControlPlane // that pushes rules; nil for rules in files
 	stats    envoyproxy.Stats
 }
@@ -36,6 +37,7 @@ const compatEnvoy = "envoyproxy"
 
 func (o *compatOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.as, "compat", "", "read the files and the environment of another `PROGRAM`, and count as it does: envoyproxy, for envoyproxy/ratelimit")
+	cmd.Flags().StringArrayVar(&o.overlay, "overlay", nil, "lay the rules of `FILE` over those that a control plane pushes; may be repeated")
 	cli.Offer(cmd, "compat", compatEnvoy)
 }
 
@@ -45,6 +47,8 @@ func (o *compatOptions) on() bool { return o.as != "" }
 // apply sets the flags that are not set from the environment of the other program.
 func (o *compatOptions) apply(cmd *cobra.Command, ports *portOptions) error {
 	switch {
+	case !o.on() && len(o.overlay) > 0:
+		return cli.Misusef("its rules stand beside those that a control plane pushes: --compat envoyproxy and CONFIG_TYPE=GRPC_XDS_SOTW", "--overlay without --compat envoyproxy")
 	case !o.on():
 		return nil
 	case o.as != compatEnvoy:
@@ -73,6 +77,8 @@ func (o *compatOptions) apply(cmd *cobra.Command, ports *portOptions) error {
 	switch files := cmd.Flags().Changed("config"); {
 	case files && o.plane != nil:
 		return cli.Misusef("leave --config out, or CONFIG_TYPE", "--config with CONFIG_TYPE=GRPC_XDS_SOTW: the control plane has the rules")
+	case o.plane == nil && len(o.overlay) > 0:
+		return cli.Misusef("its rules stand beside those that a control plane pushes: CONFIG_TYPE=GRPC_XDS_SOTW", "--overlay with rules in files")
 	case !files && o.plane == nil:
 		return cli.Misusef("name the folder of its files: --config DIR, or RUNTIME_ROOT", "--compat envoyproxy without --config")
 	}

@@ -53,6 +53,9 @@ func (o *configOptions) load(parsing rules.Options) (*inUse, error) {
 	case err != nil:
 		return nil, rules.Refused("serve: --config", err)
 	}
+	if r := set.Config().Replacing(); r != nil {
+		return nil, cli.Misusef("name the file with --overlay, beside a control plane", "--config: the rule %q of %s replaces a limit that a control plane pushes", r.Name, cli.Printable(r.File))
+	}
 	return &inUse{named: set.Config().Named(), set: set}, nil
 }
 

@@ -28,6 +28,7 @@ type pushed struct {
 	set    *rules.Set
 	names  envoyproxy.Names
 	client *xds.Client
+	over   *rules.Set // the rules of --overlay; nil without
 	file   *stateFile // beside which the rules are kept; nil for nowhere
 	log    *slog.Logger
 
@@ -58,7 +59,10 @@ func (o *options) load(parsing rules.Options) (*inUse, error) {
 		return o.rules.load(parsing)
 	}
 	p := newPushed(&o.compat, parsing)
-	return &inUse{set: p.set, pushed: p}, nil
+	if err := p.openOverlay(o.compat.overlay, parsing); err != nil {
+		return nil, err
+	}
+	return &inUse{set: p.set, pushed: p, named: p.set.Config().Named()}, nil
 }
 
 // pushedFile returns the file of --state, beside which the rules are kept, or nil. With a shared engine, which has the
@@ -115,8 +119,7 @@ func (p *pushed) restore() {
 	}
 	version, at := p.pushes.Version()
 	p.loaded, p.restored, p.bad = true, true, done.Bad
-	p.names.Use(done.Config.Foreign.(*envoyproxy.Config))
-	p.set.Put(done.Config, problemsOfPush(done.Bad))
+	p.set.Put(p.compose(), problemsOfPush(done.Bad))
 	p.logBad(done.Bad)
 	p.log.Info("rules restored that a control plane pushed before", "file", p.file.path+pushedEnd, "version", version, "pushed", at.UTC().Format(time.RFC3339), "resources", p.pushes.Resources(), "rules", len(done.Config.Rules))
 }
@@ -157,10 +160,14 @@ func (p *pushed) origin() *xds.Origin {
 }
 
 // keepUp receives rules until the context ends, and tells of them.
-func (p *pushed) keepUp(ctx context.Context, check func(...*weir.Rule) error, tell *news) {
+func (p *pushed) keepUp(ctx context.Context, check func(...*weir.Rule) error, again <-chan os.Signal, tell *news) {
 	p.mu.Lock()
 	p.pushes.Check(check)
 	p.mu.Unlock()
+	if p.over != nil {
+		p.over.Check(check)
+		go p.keepOverlay(ctx, again, tell)
+	}
 	p.client.Push = func(version string, list []*anypb.Any) string { return p.push(version, list, tell) }
 	p.client.Run(ctx)
 }
@@ -190,8 +197,7 @@ func (p *pushed) push(version string, list []*anypb.Any, tell *news) (wrong stri
 	had := p.pushes.Resources()
 	done := p.pushes.Push(version, time.Now(), list)
 	p.loaded, p.restored, p.bad = true, false, done.Bad
-	p.names.Use(done.Config.Foreign.(*envoyproxy.Config))
-	tell.use(p.set.Put(done.Config, problemsOfPush(done.Bad)))
+	tell.use(p.set.Put(p.compose(), problemsOfPush(done.Bad)))
 	p.logNotes(done.Config)
 	p.logBad(done.Bad)
 	line := p.log.Info
@@ -249,11 +255,17 @@ func (p *pushed) logBad(bad []xds.Bad) {
 // logNotes logs what pushed rules say without effect, once.
 func (p *pushed) logNotes(config *rules.Config) {
 	now := map[string]bool{}
-	for _, n := range config.Foreign.(*envoyproxy.Config).Notes {
-		text := n.File + ": " + n.Text
+	warn := func(message, of, what string) {
+		text := of + ": " + what
 		if now[text] = true; !p.known[text] && len(now) <= mostBad {
-			p.log.Warn("a pushed rule says something without effect", "resource", n.File, "what", n.Text)
+			p.log.Warn(message, "of", of, "what", what)
 		}
+	}
+	for _, n := range config.Foreign.(*envoyproxy.Config).Notes {
+		warn("a pushed rule says something without effect", n.File, n.Text)
+	}
+	for _, r := range p.missed() {
+		warn("a rule of the overlay replaces nothing now", "rule "+r.Name, "no pushed limit is named "+r.Replaces+", as weir ctl rules shows names")
 	}
 	p.known = now
 }

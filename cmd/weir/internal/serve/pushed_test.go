@@ -259,16 +259,26 @@ func TestTheAdminPortSaysWhichPushedRulesAreInForce(t *testing.T) {
 			t.Errorf("/metrics lacks %s:\n%s", want, metrics)
 		}
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctl := exec.Command(exe)
-	ctl.Args = []string{"weir", "ctl", "rules", "--admin", d.adminAt}
-	out, err := ctl.CombinedOutput()
+	out := d.ctl("ctl", "rules", "--admin", d.adminAt)
 	for _, want := range []string{"backend/rule/0.rule-0-match-0, default/eg/http\n", "version 8", "1 resource", "bad: the descriptor has no key"} {
-		if err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("weir ctl rules lacks %q: %v\n%s", want, err, out)
+		if !strings.Contains(out, want) {
+			t.Errorf("weir ctl rules lacks %q:\n%s", want, out)
 		}
 	}
+}
+
+// ctl runs a command of the program beside the daemon.
+func (d *pushedDaemon) ctl(words ...string) string {
+	d.t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Args = append([]string{"weir"}, words...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		d.t.Errorf("weir %q: %v\n%s", words, err, out)
+	}
+	return string(out)
 }

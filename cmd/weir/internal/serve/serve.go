@@ -265,7 +265,7 @@ func (o *options) desk(d *started, watching *live.Live) *desk.Desk {
 // answer serves until the context ends.
 func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	asked := o.state.saveSignals() // before the announcement names this process
-	again := reloadSignals(d.used.set != nil && d.used.pushed == nil)
+	again := reloadSignals(d.used.readsFiles())
 	s := server{log: d.log, ports: &o.ports, door: *o.ports.door(d.named, d.listener.Addr()), open: connections{most: d.most}, drain: o.drain, grace: o.grace}
 	watching := o.newLive(ctx, d, &s)
 	defer o.ports.unwatch()
@@ -322,7 +322,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 func (o *options) keepRules(ctx context.Context, d *started, again <-chan os.Signal, tell *news) {
 	switch u := d.used; {
 	case u.pushed != nil:
-		go u.pushed.keepUp(ctx, d.engine.Check, tell)
+		go u.pushed.keepUp(ctx, d.engine.Check, again, tell)
 	case u.set != nil:
 		u.set.Check(d.engine.Check)
 		go u.keepUp(ctx, again, tell)
