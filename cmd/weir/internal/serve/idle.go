@@ -17,11 +17,13 @@ func (o *options) warnOfFlags(log *slog.Logger) {
 	if o.isSet("peers") && !o.engine.layers.Shares() {
 		warn("--peers", "no policy of --on-failure, and no on_failure of a rule, is local")
 	}
-	if o.ports.insecure && o.ports.files.Tokens != "" {
-		warn("--tokens", "--insecure lets every machine in; only what needs the scope admin asks for a token")
-	}
-	if o.ports.insecure && o.ports.files.ClientCA != "" {
-		warn("--tls-client-ca", "--insecure lets every machine in, with a certificate and without")
+	if o.ports.insecure && !o.ports.adminAsks() {
+		if o.ports.files.Tokens != "" {
+			log.Warn("--insecure lets every machine take and give back without a token of --tokens; only what needs the scope admin asks for one")
+		}
+		if o.ports.files.ClientCA != "" {
+			warn("--tls-client-ca", "--insecure lets every machine in, with a certificate and without")
+		}
 	}
 	if o.ports.files.Cert != "" && o.onSocketsAlone() {
 		warn("--tls-cert", "every port is a unix socket, which is not encrypted")

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -224,6 +225,9 @@ func (o *portOptions) listenAdmin(traffic net.Addr, log *slog.Logger) (net.Liste
 	log.Warn("serving without an admin port; --admin names another place for it", "err", err)
 	return nil, nil
 }
+
+// adminAsks reports whether the admin port asks callers who they are, whatever the other ports do.
+func (o *portOptions) adminAsks() bool { return o.admin != "" && !strings.HasPrefix(o.admin, "unix:") }
 
 // openToAll reports whether every user may connect to a unix socket. One without a file is open to all.
 func openToAll(path string) bool {
