@@ -92,7 +92,7 @@ fuzz: ## run every fuzz target for FUZZTIME (1s)
 readme: ## run the commands of README.md in a fresh clone
 	@$(STAGE) readme scripts/readme.sh
 
-deploy: ## decode the files of deploy into the types of Kubernetes and Compose
+deploy: ## render the chart with Helm, and decode the files of deploy into the types of Kubernetes and Compose
 	@$(STAGE) 'test deploy' env GOWORK=off go test -C deploy/deploytest
 
 more: deps ## test what CI has no time for, an hour: layers, every driver, reloads, crashes, failovers, clients of other projects
@@ -100,6 +100,7 @@ more: deps ## test what CI has no time for, an hour: layers, every driver, reloa
 	@$(STAGE) sql env WEIR_SQL_FAILOVER=1 go test -timeout 20m ./sqllimit/drivertest
 	@$(STAGE) reloads env WEIR_TEST_RELOADS=10000 go test -race -timeout 20m -run 'TestReloadsUnderLoadLoseNoDecision$$' ./cmd/weir/internal/serve
 	@$(STAGE) outages env WEIR_REDIS_SHOW=1m WEIR_OUTAGE_SHOW=10s WEIR_SQL_SHOW=1m go test -count=1 -timeout 20m -run 'TestTwoDaemons' ./cmd/weir/internal/serve
+	@$(STAGE) replicas env WEIR_REPLICAS_SHOW=10s go test -count=1 -timeout 20m -run 'TestReplicasAreReplacedUnderLoad' ./cmd/weir/internal/serve
 	@$(STAGE) clients env WEIR_ENVOY_CLIENTS=1 go test -count=1 -timeout 20m -run TestOtherProgramsAreAnswered ./cmd/weir/internal/rls ./cmd/weir/internal/kuadrant
 	@$(STAGE) release env WEIR_RELEASE=1 go test -count=1 -timeout 30m ./internal/release
 	@$(STAGE) pace scripts/pace.sh
@@ -136,6 +137,9 @@ tag: ## tag VERSION=v0.1.0 of every module that users import; pushes nothing
 
 dist: ## build what a version ships, from the last commit, into dist: programs, packages, an image; 15 minutes the first time
 	@PLATFORMS='$(PLATFORMS)' scripts/dist.sh $(NFPM) $(CYCLONEDX) $(CRANE)
+
+image: ## build the image of the last commit for this machine, an OCI archive in dist; needs no Docker, and takes minutes
+	@PLATFORMS=linux/$$(go env GOARCH) scripts/dist.sh --image $(CRANE)
 
 # No target is a file.
 .PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' Makefile)

@@ -5,6 +5,7 @@
 # whatever the machine and the folder. It needs GNU tar.
 #
 #   scripts/dist.sh NFPM CYCLONEDX CRANE     tools and their versions, for go install
+#   scripts/dist.sh --image CRANE            the image alone, for the Linux platforms
 #
 # PLATFORMS holds the platforms, like "linux/amd64 windows/arm64".
 set -euo pipefail
@@ -12,6 +13,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/from-tags.sh
 
 most=60000000 # bytes of a program
+image_alone=
+if [ "$1" = --image ]; then
+	image_alone=yes
+	shift
+fi
 
 fail() {
 	echo "dist.sh: $*" >&2
@@ -29,8 +35,12 @@ done
 [ -z "$(git status --porcelain)" ] || echo "dist.sh: uncommitted changes are not in it" >&2
 git clone --quiet . "$work/weir"
 out=$PWD/dist
-rm -rf "$out"
-mkdir "$out"
+if [ -n "$image_alone" ]; then
+	rm -f "$out"/weir_*_image.tar
+else
+	rm -rf "$out"
+fi
+mkdir -p "$out"
 cd "$work/weir"
 
 # What is outside the commit decides no byte.
@@ -58,15 +68,21 @@ compile "$work/shipper" ./internal/shipped
 "$work/shipper" "$shipped" "$version"
 cp LICENSE "$shipped"
 
+# build builds the program for a platform.
+build() {
+	local built=$work/$1-$2/$3 size
+	mkdir "$work/$1-$2"
+	GOOS=$1 GOARCH=$2 compile "$built" .
+	size=$(stat --format %s "$built")
+	echo "dist.sh: weir_${version}_$1_$2: $size bytes"
+	[ "$size" -le "$most" ] || fail "the program for $1/$2 has $size bytes, want at most $most"
+}
+
 # program builds an archive, and the list of the components in the program.
 program() {
-	local built=$work/$1-$2 program=weir size name=weir_${version}_$1_$2
+	local built=$work/$1-$2 program=weir name=weir_${version}_$1_$2
 	[ "$1" != windows ] || program=weir.exe
-	mkdir "$built"
-	GOOS=$1 GOARCH=$2 compile "$built/$program" .
-	size=$(stat --format %s "$built/$program")
-	echo "dist.sh: $name: $size bytes"
-	[ "$size" -le "$most" ] || fail "the program for $1/$2 has $size bytes, want at most $most"
+	build "$1" "$2" "$program"
 	"$tools/cyclonedx-gomod" bin -json -std -noserial -version "$version" "$built/$program" 2>/dev/null |
 		sed -E "s/(\"timestamp\": \")[^\"]*/\1$(date --utc --date "@$SOURCE_DATE_EPOCH" +%FT%TZ)/" >"$out/$name.cdx.json"
 	cp -R "$shipped/." "$built"
@@ -88,13 +104,13 @@ packages() {
 # certificates of public authorities, and nothing else.
 layer() {
 	local root=$work/image-$1
-	mkdir -p "$root/usr/bin" "$root/bin" "$root/etc/ssl/certs"
-	cp "$work/linux-$1/weir" "$root/usr/bin"
-	ln -s /usr/bin/weir "$root/bin/ratelimit"
+	mkdir -p "$root/bin" "$root/etc/ssl/certs"
+	cp "$work/linux-$1/weir" "$root/bin"
+	ln -s weir "$root/bin/ratelimit"
 	cp "$shipped/ca-certificates.crt" "$root/etc/ssl/certs"
 	pack "$root" "$root.tar.gz"
 	"$tools/crane" append --oci-empty-base --new_layer "$root.tar.gz" --new_tag "$2"
-	"$tools/crane" mutate "$2" --tag "$2" --set-platform "linux/$1" --entrypoint /usr/bin/weir --user 65532:65532 --exposed-ports 8080/tcp \
+	"$tools/crane" mutate "$2" --tag "$2" --set-platform "linux/$1" --entrypoint /bin/weir --user 65532:65532 --exposed-ports 8080/tcp \
 		--label "org.opencontainers.image.version=$version" --label org.opencontainers.image.licenses=Apache-2.0 \
 		--label org.opencontainers.image.source=https://github.com/weirflow/weir
 }
@@ -123,14 +139,24 @@ image() {
 gzip --no-name --best "$shipped"/man/*
 linux=()
 for platform in $PLATFORMS; do
-	program "${platform%/*}" "${platform#*/}"
 	[ "${platform%/*}" != linux ] || linux+=("${platform#*/}")
+	if [ -z "$image_alone" ]; then
+		program "${platform%/*}" "${platform#*/}"
+	elif [ "${platform%/*}" = linux ]; then
+		build linux "${platform#*/}" weir
+	fi
 done
 find "$shipped" "$work"/linux-* deploy -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +
-for arch in "${linux[@]}"; do
-	packages "$arch"
-done
+if [ -z "$image_alone" ]; then
+	for arch in "${linux[@]}"; do
+		packages "$arch"
+	done
+fi
 [ "${#linux[@]}" -eq 0 ] || image "${linux[@]}" 2>"$work/image.log" || fail "the image: $(<"$work/image.log")"
+if [ -n "$image_alone" ]; then
+	echo "dist.sh: dist/weir_${version}_image.tar"
+	exit
+fi
 cd "$out"
 sha256sum -- * >"$work/SHA256SUMS"
 mv "$work/SHA256SUMS" .
