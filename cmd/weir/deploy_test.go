@@ -14,7 +14,8 @@ import (
 var argument = regexp.MustCompile(`(?m)^ +- (--[a-z-]+=?\S*)$`)
 
 func TestTheFilesOfDeployStartWeirWithFlagsThatItHas(t *testing.T) {
-	for _, path := range []string{"../../deploy/compose/compose.yaml", "../../deploy/kubernetes/weir.yaml"} {
+	rendered := "../../deploy/deploytest/testdata/"
+	for _, path := range []string{"../../deploy/compose/compose.yaml", "../../deploy/kubernetes/weir.yaml", rendered + "production.rendered.yaml", rendered + "alone.rendered.yaml"} {
 		var arguments []string
 		for _, match := range argument.FindAllStringSubmatch(readText(t, path), -1) {
 			arguments = append(arguments, match[1])

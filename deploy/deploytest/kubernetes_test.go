@@ -1,12 +1,14 @@
-// Package deploytest decodes the files of deploy into the types of the programs that read them. It is a module of its own,
-// so that no user of Weir gets their dependencies.
+// Package deploytest decodes the files of deploy into the types of the programs that read them, and renders the chart with Helm's
+// own packages. It is a module of its own, so that no user of Weir gets their dependencies.
 package deploytest
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -15,23 +17,52 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifests are the objects of deploy/kubernetes.
+// manifests are the objects of a rendering.
 type manifests struct {
-	rules      corev1.ConfigMap
-	deployment appsv1.Deployment
-	service    corev1.Service
-	budget     policyv1.PodDisruptionBudget
-	policy     networkingv1.NetworkPolicy
+	rules      *corev1.ConfigMap
+	deployment *appsv1.Deployment
+	services   []*corev1.Service
+	budget     *policyv1.PodDisruptionBudget
+	policy     *networkingv1.NetworkPolicy
+	monitor    *monitoringv1.ServiceMonitor
+	alerts     *monitoringv1.PrometheusRule
+}
+
+// into returns where an object of a kind goes, or nil.
+func (m *manifests) into(kind metav1.TypeMeta) any {
+	switch kind.APIVersion + " " + kind.Kind {
+	case "v1 ConfigMap":
+		return fresh(&m.rules)
+	case "apps/v1 Deployment":
+		return fresh(&m.deployment)
+	case "v1 Service":
+		m.services = append(m.services, &corev1.Service{})
+		return m.services[len(m.services)-1]
+	case "policy/v1 PodDisruptionBudget":
+		return fresh(&m.budget)
+	case "networking.k8s.io/v1 NetworkPolicy":
+		return fresh(&m.policy)
+	case "monitoring.coreos.com/v1 ServiceMonitor":
+		return fresh(&m.monitor)
+	case "monitoring.coreos.com/v1 PrometheusRule":
+		return fresh(&m.alerts)
+	}
+	return nil
+}
+
+// fresh returns a new object, unless there is one.
+func fresh[T any](at **T) any {
+	if *at != nil {
+		return nil
+	}
+	*at = new(T)
+	return *at
 }
 
 // readManifests refuses fields that Kubernetes does not know, and fields of the wrong type.
-func readManifests(t *testing.T) (m manifests) {
+func readManifests(t *testing.T, file string) (m manifests) {
 	t.Helper()
-	into := map[string]any{
-		"v1 ConfigMap": &m.rules, "apps/v1 Deployment": &m.deployment, "v1 Service": &m.service,
-		"policy/v1 PodDisruptionBudget": &m.budget, "networking.k8s.io/v1 NetworkPolicy": &m.policy,
-	}
-	text, err := os.ReadFile("../kubernetes/weir.yaml")
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,54 +71,138 @@ func readManifests(t *testing.T) (m manifests) {
 		if err := yaml.Unmarshal([]byte(object), &kind); err != nil {
 			t.Fatal(err)
 		}
-		name := kind.APIVersion + " " + kind.Kind
-		if into[name] == nil {
-			t.Fatalf("%q is unknown or occurs twice", name)
+		into := m.into(kind)
+		if into == nil {
+			t.Fatalf("%s: %s %s is unknown or occurs twice", file, kind.APIVersion, kind.Kind)
 		}
-		if err := yaml.UnmarshalStrict([]byte(object), into[name]); err != nil {
-			t.Errorf("%s: %v", name, err)
+		if err := yaml.UnmarshalStrict([]byte(object), into); err != nil {
+			t.Errorf("%s: %s %s: %v", file, kind.APIVersion, kind.Kind, err)
 		}
-		delete(into, name)
 	}
-	if len(into) != 0 {
-		t.Errorf("these are missing: %v", into)
+	if m.rules == nil || m.deployment == nil || len(m.services) != 2 {
+		t.Fatalf("%s lacks rules, a deployment or a service", file)
 	}
 	return m
 }
 
 func TestTheManifestsAreThoseOfKubernetesAndFitTogether(t *testing.T) {
-	m := readManifests(t)
-	pods := m.deployment.Spec.Template
-	for what, selector := range map[string]map[string]string{
-		"deployment": m.deployment.Spec.Selector.MatchLabels, "service": m.service.Spec.Selector,
-		"budget": m.budget.Spec.Selector.MatchLabels, "network policy": m.policy.Spec.PodSelector.MatchLabels,
-	} {
+	for _, file := range renderings {
+		m := readManifests(t, file)
+		m.checkSelectors(t, file)
+		m.checkPorts(t, file)
+		m.checkVolumes(t, file)
+	}
+	plain := readManifests(t, manifestsFile)
+	if plain.budget == nil || plain.policy == nil || plain.monitor != nil || plain.alerts != nil {
+		t.Error("the manifests for kubectl have no budget, no network policy, or need the Prometheus operator")
+	}
+	production := readManifests(t, "testdata/production.rendered.yaml")
+	if production.monitor == nil || production.alerts == nil || len(production.alerts.Spec.Groups) != 1 || len(production.alerts.Spec.Groups[0].Rules) < 10 {
+		t.Error("the values of production render no ServiceMonitor, or not the alerts")
+	}
+}
+
+// Every selector finds the pods.
+func (m *manifests) checkSelectors(t *testing.T, file string) {
+	t.Helper()
+	selectors := map[string]map[string]string{"deployment": m.deployment.Spec.Selector.MatchLabels}
+	for _, service := range m.services {
+		selectors["service "+service.Name] = service.Spec.Selector
+	}
+	if m.budget != nil {
+		selectors["budget"] = m.budget.Spec.Selector.MatchLabels
+	}
+	if m.policy != nil {
+		selectors["network policy"] = m.policy.Spec.PodSelector.MatchLabels
+	}
+	labels := m.deployment.Spec.Template.Labels
+	for what, selector := range selectors {
 		for key, value := range selector {
-			if pods.Labels[key] != value {
-				t.Errorf("the %s selects %s=%s, and the pods have %v", what, key, value, pods.Labels)
+			if labels[key] != value {
+				t.Errorf("%s: the %s selects %s=%s, and the pods have %v", file, what, key, value, labels)
 			}
 		}
+		if len(selector) == 0 {
+			t.Errorf("%s: the %s selects every pod", file, what)
+		}
 	}
-	container := pods.Spec.Containers[0]
+	if m.monitor == nil {
+		return
+	}
+	found := 0
+	for _, service := range m.services {
+		matches := true
+		for key, value := range m.monitor.Spec.Selector.MatchLabels {
+			matches = matches && service.Labels[key] == value
+		}
+		if matches && slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == m.monitor.Spec.Endpoints[0].Port }) {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("%s: the monitor finds its port at %d services, want one, or each pod would be scraped twice", file, found)
+	}
+}
+
+// Every port that an object names is one of the container.
+func (m *manifests) checkPorts(t *testing.T, file string) {
+	t.Helper()
+	container := m.deployment.Spec.Template.Spec.Containers[0]
 	ports := map[string]bool{}
 	for _, port := range container.Ports {
 		ports[port.Name] = true
 	}
-	for _, port := range m.service.Spec.Ports {
-		if !ports[port.TargetPort.StrVal] {
-			t.Errorf("the service sends to the port %q, and the container has %v", port.TargetPort.StrVal, ports)
+	named := []string{container.LivenessProbe.HTTPGet.Port.StrVal, container.ReadinessProbe.HTTPGet.Port.StrVal}
+	headless := false
+	for _, service := range m.services {
+		headless = headless || service.Spec.ClusterIP == corev1.ClusterIPNone
+		for _, port := range service.Spec.Ports {
+			named = append(named, port.TargetPort.StrVal)
 		}
 	}
-	volumes := map[string]bool{}
-	for _, volume := range pods.Spec.Volumes {
+	if !headless {
+		t.Errorf("%s: no service is headless, so Envoy sees one address", file)
+	}
+	if m.policy != nil {
+		for _, rule := range m.policy.Spec.Ingress {
+			for _, port := range rule.Ports {
+				named = append(named, port.Port.StrVal)
+			}
+		}
+	}
+	for _, name := range named {
+		if !ports[name] {
+			t.Errorf("%s: the port %q is named, and the container has %v", file, name, ports)
+		}
+	}
+}
+
+// Every mount has a volume, and every file of an argument a mount.
+func (m *manifests) checkVolumes(t *testing.T, file string) {
+	t.Helper()
+	pods := m.deployment.Spec.Template.Spec
+	container, volumes := pods.Containers[0], map[string]bool{}
+	for _, volume := range pods.Volumes {
 		volumes[volume.Name] = true
 		if volume.ConfigMap != nil && volume.ConfigMap.Name != m.rules.Name {
-			t.Errorf("the pods mount the rules %q, and there are %q", volume.ConfigMap.Name, m.rules.Name)
+			t.Errorf("%s: the pods mount the rules %q, and there are %q", file, volume.ConfigMap.Name, m.rules.Name)
 		}
 	}
 	for _, mount := range container.VolumeMounts {
 		if !volumes[mount.Name] {
-			t.Errorf("the container mounts %q, and the pods have %v", mount.Name, volumes)
+			t.Errorf("%s: the container mounts %q, and the pods have %v", file, mount.Name, volumes)
+		}
+	}
+	for _, argument := range container.Args {
+		_, value, _ := strings.Cut(argument, "=")
+		name := strings.TrimPrefix(value, "unix:")
+		if !strings.HasPrefix(name, "/") {
+			continue
+		}
+		if !slices.ContainsFunc(container.VolumeMounts, func(v corev1.VolumeMount) bool {
+			return name == v.MountPath || strings.HasPrefix(name, v.MountPath+"/")
+		}) {
+			t.Errorf("%s: %s names a file outside of the mounts %v", file, argument, container.VolumeMounts)
 		}
 	}
 }

@@ -17,6 +17,10 @@ import (
 	"testing"
 	"time"
 
+	pb "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
+	"github.com/goccy/go-yaml"
+
+	"github.com/weirflow/weir/cmd/weir/internal/xdstest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/internal/testprocess"
 )
@@ -253,7 +257,11 @@ func TestTheDashboardAndTheAlertsAgreeWithDaemons(t *testing.T) {
 	for _, d := range daemons {
 		scraped = append(scraped, strings.TrimPrefix(strings.TrimSuffix(d.metrics, "/metrics"), "http://"))
 	}
-	p := startPrometheus(t, encrypted, scraped...)
+	plane, pushed := xdstest.Start(t, "envoy-ratelimit"), freeAddress(t)
+	plane.Push("1", xdstest.Resource("shop", xdstest.Route("web", xdstest.Limit("user", "", 5, pb.RateLimitUnit_HOUR))))
+	startPushed(t, plane.Addr, nil, "--metrics", pushed)
+	plane.Accepted("1")
+	p := startPrometheus(t, encrypted, append(scraped, pushed)...)
 	for _, d := range daemons {
 		if d != deny { // whose only slot is that of the other daemon
 			d.use(t)
@@ -281,6 +289,41 @@ func TestTheDashboardAndTheAlertsAgreeWithDaemons(t *testing.T) {
 		if got := p.problem(q); !strings.Contains(got, want) {
 			t.Errorf("%s: got the problem %q, want %q", q.query, got, want)
 		}
+	}
+}
+
+// Every alert names its heading of the page that says what to do, and the page has no others.
+func TestThePageOfAlertsSaysOfEachWhatToDo(t *testing.T) {
+	page, want := readText(t, "../../../../docs/howto/alerts.md"), []string{}
+	var file struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string            `yaml:"alert"`
+				Annotations map[string]string `yaml:"annotations"`
+			} `yaml:"rules"`
+		} `yaml:"groups"`
+	}
+	if err := yaml.Unmarshal([]byte(readText(t, alertsFile)), &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range file.Groups[0].Rules {
+		want = append(want, rule.Alert)
+		if url := "https://github.com/weirflow/weir/blob/main/docs/howto/alerts.md#" + strings.ToLower(rule.Alert); rule.Annotations["runbook_url"] != url {
+			t.Errorf("%s names %q, want %s", rule.Alert, rule.Annotations["runbook_url"], url)
+		}
+	}
+	var got []string
+	for _, section := range strings.Split(page, "\n## ")[1:] {
+		name, text, _ := strings.Cut(section, "\n")
+		got = append(got, name)
+		if !strings.Contains(text, "\n1. ") {
+			t.Errorf("the page does not say what to do about %s", name)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the page describes %q, and the alerts are %q", got, want)
 	}
 }
 
