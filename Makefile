@@ -95,6 +95,9 @@ readme: ## run the commands of README.md in a fresh clone
 deploy: ## render the chart with Helm, and decode the files of deploy into the types of Kubernetes and Compose
 	@$(STAGE) 'test deploy' env GOWORK=off go test -C deploy/deploytest
 
+envoy-gateway-rules: deps ## compare with envoyproxy/ratelimit on the rules of Envoy Gateway's own tests, pushed to both: 300 MB of modules, minutes
+	scripts/envoy-gateway-rules.sh
+
 more: deps ## test what CI has no time for, an hour: layers, every driver, reloads, crashes, failovers, clients of other projects
 	@for n in 1 5; do $(STAGE) "below $$n layers" env WEIR_LAYERS=$$n go test -p 4 $(LAYERED) || exit; done
 	@$(STAGE) sql env WEIR_SQL_FAILOVER=1 go test -timeout 20m ./sqllimit/drivertest

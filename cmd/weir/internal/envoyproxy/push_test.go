@@ -297,6 +297,15 @@ func TestTenThousandResourcesAreReadAndMoreLimitsThanTheBoundAreBad(t *testing.T
 	}
 }
 
+// Envoy Gateway's own tests have this number, for a rule without a limit.
+func TestAPushedNumberThatNoTrafficReachesIsAcceptedAndNoted(t *testing.T) {
+	p := newPushing(t, Settings{})
+	done := p.push(domain("d", xdstest.Limit("k", "", 4294967295, pb.RateLimitUnit_SECOND)))
+	if notes := p.Config().Foreign.(*Config).Notes; len(done.Bad) > 0 || len(notes) != 1 || !strings.Contains(notes[0].Text, "unlimited in effect") {
+		t.Errorf("bad are %+v and notes %+v, want a note", done.Bad, notes)
+	}
+}
+
 func FuzzPush(f *testing.F) {
 	seed, _ := proto.Marshal(domain("default/eg/http", xdstest.Route("shop", minute("rule-0-match-0", 100))))
 	f.Add(seed, seed)

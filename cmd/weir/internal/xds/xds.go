@@ -70,6 +70,7 @@ type Client struct {
 	nackAt   time.Time         // when the next one may be sent
 	reported string            // the failure of the log's last line
 	at       time.Time         // of that line
+	patience time.Duration     // for the first answer, before a line says that there is none
 
 	mu     sync.Mutex
 	status Status
@@ -77,7 +78,7 @@ type Client struct {
 
 // New returns a Client.
 func New(o Options) *Client {
-	return &Client{Options: o, nacks: attempts{Backoff: o.Backoff}, status: Status{Server: o.Server, Node: o.Node.GetId(), Since: time.Now(), Why: "it has not connected yet"}}
+	return &Client{Options: o, nacks: attempts{Backoff: o.Backoff}, patience: patience, status: Status{Server: o.Server, Node: o.Node.GetId(), Since: time.Now(), Why: "it has not connected yet"}}
 }
 
 // Status returns how the stream is.
@@ -148,7 +149,7 @@ func plain(err error) string {
 const (
 	quietBeforePing = 6 * time.Minute
 	pingTimeout     = 20 * time.Second
-	patience        = 15 * time.Second // for the first answer, before a line says that there is none
+	patience        = 15 * time.Second
 )
 
 // dial opens a connection, which is not established yet.
@@ -201,7 +202,7 @@ type stream = grpc.BidiStreamingClient[discovery.DiscoveryRequest, discovery.Dis
 func (c *Client) converse(ctx context.Context, on stream) (answered bool, err error) {
 	answers, failed := make(chan *discovery.DiscoveryResponse), make(chan error, 1)
 	go receive(ctx, on, answers, failed)
-	silent := time.NewTimer(patience)
+	silent := time.NewTimer(c.patience)
 	defer silent.Stop()
 	var refusal *discovery.DiscoveryRequest
 	var due <-chan time.Time
@@ -211,7 +212,7 @@ func (c *Client) converse(ctx context.Context, on stream) (answered bool, err er
 		case err := <-failed:
 			return answered, err
 		case <-silent.C:
-			c.Log.Warn("the control plane accepts the stream and says nothing; the rules in force stay", "server", c.Server, "node", c.Node.GetId(), "waited", patience)
+			c.Log.Warn("the control plane accepts the stream and says nothing; the rules in force stay", "server", c.Server, "node", c.Node.GetId(), "waited", c.patience)
 		case a := <-answers:
 			silent.Stop()
 			answered = true

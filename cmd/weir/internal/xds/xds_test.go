@@ -3,14 +3,24 @@ package xds
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
+	"math/big"
+	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/weirflow/weir/cmd/weir/internal/xdstest"
@@ -246,4 +256,62 @@ func TestBackoffIsThatOfTheOriginal(t *testing.T) {
 			t.Errorf("%+v after %d attempts: %s, want %s", c.Backoff, c.attempts, got, c.want)
 		}
 	}
+}
+
+func TestASilentControlPlaneIsNamed(t *testing.T) {
+	heard := make(chan said, 10)
+	s := xdstest.Script(t, tell(heard))
+	log := &written{}
+	c := New(Options{Server: s.Addr, Node: &core.Node{Id: "weir"}, Type: testType, Log: slog.New(slog.NewTextHandler(log, nil))})
+	c.patience = 10 * time.Millisecond
+	ctx, end := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); c.Run(ctx) }()
+	t.Cleanup(func() { end(); <-ended })
+	next(t, heard)
+	log.await(t, "accepts the stream and says nothing; the rules in force stay")
+	if st := c.Status(); !st.Connected {
+		t.Errorf("got the status %+v, want a connection", st)
+	}
+}
+
+// A certificate that ends while the stream is open ends nothing. The next connection fails by it, until the files are renewed.
+func TestACertificateThatHasEndedIsNamedAndRenewed(t *testing.T) {
+	now := pairs(t)
+	serving := &atomic.Pointer[tls.Certificate]{}
+	serving.Store(&now.ended)
+	secure := credentials.NewTLS(&tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Load(), nil }})
+	heard := make(chan said, 100)
+	s := xdstest.Script(t, tell(heard, answer("1", "a", "x")), grpc.Creds(secure))
+	_, log := run(t, s.Addr, Options{TLS: func() (*tls.Config, error) { return &tls.Config{RootCAs: now.trusted}, nil }, Push: func(string, []*anypb.Any) string { return "" }})
+	log.await(t, "certificate has expired")
+	serving.Store(&now.good)
+	next(t, heard)
+	log.await(t, "connected to the control plane")
+}
+
+type certificates struct {
+	ended, good tls.Certificate
+	trusted     *x509.CertPool
+}
+
+// pairs makes a certificate that has ended, and one that has not.
+func pairs(t *testing.T) (c certificates) {
+	t.Helper()
+	c.trusted = x509.NewCertPool()
+	for into, ends := range map[*tls.Certificate]time.Time{&c.ended: time.Now().Add(-time.Minute), &c.good: time.Now().Add(time.Hour)} {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		form := &x509.Certificate{SerialNumber: big.NewInt(ends.Unix()), NotBefore: time.Now().Add(-time.Hour), NotAfter: ends, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+		der, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*into = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+		parsed, _ := x509.ParseCertificate(der)
+		c.trusted.AddCert(parsed)
+	}
+	return c
 }
