@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirflow/weir/cmd/weir/internal/xdstest"
+	"github.com/weirflow/weir/internal/redistest"
 )
 
 // pushedDaemon is a daemon whose rules a control plane pushes.
@@ -281,4 +282,26 @@ func (d *pushedDaemon) ctl(words ...string) string {
 		d.t.Errorf("weir %q: %v\n%s", words, err, out)
 	}
 	return string(out)
+}
+
+// Two daemons on a Redis count together, whatever each calls a limit, and a file beside --state has the rules alone.
+func TestPushedRulesCountOnASharedEngine(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	plane := xdstest.Start(t, "envoy-ratelimit")
+	plane.Push("1", gatewayListener("default/eg/http", 4), gatewayListener("default/eg/https", 4))
+	engine := []string{"REDIS_SOCKET_TYPE=tcp", "REDIS_URL=" + redis.Addr}
+	state := filepath.Join(t.TempDir(), "weir.state")
+	one, two := startPushed(t, plane.Addr, engine, "--state", state, "--deadline", "5s"), startPushed(t, plane.Addr, engine, "--deadline", "5s")
+	plane.Accepted("1")
+	plane.Accepted("1") // by both
+	one.want("the first daemon", one.codes(2, "default/eg/http", "backend", "u"), "OK OK")
+	two.want("the second daemon", two.codes(3, "default/eg/http", "backend", "u"), "OK OK OVER_LIMIT")
+	one.stop()
+	if files, err := filepath.Glob(state + "*"); err != nil || len(files) != 2 { // and the lock
+		t.Errorf("beside --state are %q, %v, want the pushed rules and the lock", files, err)
+	}
+	plane.Stop()
+	one = startPushed(t, plane.Addr, engine, "--state", state, "--deadline", "5s")
+	one.want("after a start without the control plane", one.codes(1, "default/eg/http", "backend", "u"), "OVER_LIMIT")
 }
