@@ -78,7 +78,7 @@ func TestHopelessCallsOnAStoreCostOtherCallersNothing(t *testing.T) {
 						return enginekit.NewStore(netLocker{netStore{store, n}}, enginekit.StoreOptions{})
 					}
 					return enginekit.NewStore(netStore{store, n}, enginekit.StoreOptions{})
-				}}, limit, 8*time.Second, 6)
+				}}, limit, 8*time.Second, 0.02, 6)
 				time.Sleep(90 * time.Second)
 			})
 		}

@@ -52,7 +52,7 @@ func TestHopelessCallsCostOtherCallersNothing(t *testing.T) {
 						w := world(t)
 						connect := w.Connect
 						w.Connect = func(n waittest.Network) weir.Engine { return layertest.Put(connect(n), int(seed)%2) }
-						waittest.Hopeless(t, seed+uint64(i)<<32, w, limit, 8*time.Second, 6)
+						waittest.Hopeless(t, seed+uint64(i)<<32, w, limit, 8*time.Second, 0.02, 6)
 						time.Sleep(90 * time.Second)
 					})
 				}

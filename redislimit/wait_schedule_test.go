@@ -43,7 +43,7 @@ func TestHopelessCallsOnRedisCostOtherCallersNothing(t *testing.T) {
 				Connect: func(n waittest.Network) weir.Engine {
 					return n.Around(newEngine(t, dial(t, server), redislimit.Options{Prefix: prefix}))
 				},
-			}, limit, 5*time.Second, 60) // a busy machine is uneven; virtual time shows 2 %
+			}, limit, 5*time.Second, 0.5, 60) // virtual time shows 2 %
 		})
 	}
 }

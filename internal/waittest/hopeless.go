@@ -113,9 +113,10 @@ const (
 var Limits = []string{"token bucket 100/s burst 10", "sliding log 20/200ms", "fixed window 20/200ms", "concurrency 4 lease 30s", "rate gate 20/200ms", "cycle 20/200ms", "leaky bucket 100/s queue 9", "token bucket 100/s burst 10 and cycle 50/500ms"}
 
 // Hopeless has callers wait for a limit in one of two ways: among themselves, and under another key beside callers in their
-// process and in another one that ask for what can never be admitted, again and again. Both get the same, to within 2 % and the
-// grants that fall just inside or outside of the time.
-func Hopeless(t *testing.T, seed uint64, w World, limit string, length time.Duration, edge int64) {
+// process and in another one that ask for what can never be admitted, again and again. Both get the
+// same, to within a part of it and the grants that fall just inside or outside of the time. On a real server the part is large,
+// because a busy machine serves one crowd before the other.
+func Hopeless(t *testing.T, seed uint64, w World, limit string, length time.Duration, within float64, edge int64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	rule, err := weir.ParseRule("r=" + limit)
 	if err != nil {
@@ -150,7 +151,7 @@ func Hopeless(t *testing.T, seed uint64, w World, limit string, length time.Dura
 		c.all.Wait()
 	}
 	t.Logf("%v, in flows %v: %d grants in %v, %d beside hopeless calls", rule, flows, alone, length, beside)
-	if most := alone/50 + edge; alone == 0 || beside < alone-most || beside > alone+most {
+	if most := int64(float64(alone)*within) + edge; alone == 0 || beside < alone-most || beside > alone+most {
 		t.Errorf("%v, in flows %v: %d grants beside hopeless calls, want the %d without them", rule, flows, beside, alone)
 	}
 }
