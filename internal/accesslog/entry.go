@@ -66,6 +66,12 @@ func (l *layout) value(p *placed) []byte {
 	return l.target
 }
 
+// Twice reports whether the line is of objects, and a wanted field occurs in it more than once: Value has the last one.
+func (e *Entry) Twice() bool {
+	o, ok := e.layout.split.(*object)
+	return ok && o.twice
+}
+
 // Why completes "the line …" with the reason why a field has no value.
 func (e *Entry) Why(s Slot) string {
 	b := &e.layout.slots[s]

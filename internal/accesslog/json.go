@@ -10,12 +10,14 @@ import (
 )
 
 // object reads lines of one JSON object each, and keeps the values of the wanted fields. A path with dots names a nested
-// field; an index names an array element, and a star the JSON of an array. If a field occurs twice, the last value counts.
+// field; an index names an array element, and a star the JSON of an array. If a field occurs twice, the last value counts, and twice is
+// set.
 type object struct {
 	slots  map[string]int
 	sizes  [64]bool // the lengths of wanted names: rejects most fields early
 	values [][]byte // by slot: text of a string, number, true or false; otherwise nil
 
+	twice   bool // a wanted field of the line occurs more than once
 	line    []byte
 	at      int
 	path    []byte
@@ -37,6 +39,7 @@ func newObject(names []string) *object {
 // split reads the values of a line. For an invalid line it keeps those before the fault.
 func (o *object) split(line []byte, values [][]byte) fit {
 	clear(values)
+	o.twice = false
 	o.values, o.line, o.at, o.path, o.scratch = values, line, 0, o.path[:0], o.scratch[:0]
 	o.space()
 	if o.at == len(line) || line[o.at] != '{' || !o.object(maxDepth) {
@@ -140,6 +143,7 @@ func (o *object) keep(value []byte) {
 		return
 	}
 	if slot, ok := o.slots[string(o.path)]; ok {
+		o.twice = o.twice || o.values[slot] != nil
 		o.values[slot] = value
 	}
 }

@@ -77,6 +77,9 @@ func (l *Logs) Entry(e *accesslog.Entry) (why string, err error) {
 // recorded adds a line of a recording. Its stamp is read at once after the decision, and taken for the instant of it. What the
 // microseconds between them change is counted as decided otherwise.
 func (l *Logs) recorded(e *accesslog.Entry, rule, key []byte, allowed bool) (why string, err error) {
+	if e.Twice() {
+		return "is of a recording, and has a field twice", nil
+	}
 	text, _ := e.Value(l.cost)
 	hashed, _ := e.Value(l.hashed)
 	cost, err := strconv.ParseInt(string(text), 10, 64)

@@ -17,6 +17,7 @@ func TestALineOfARecordingCountsOrSaysWhyNot(t *testing.T) {
 	const noCost = "is of a recording, and has no cost that is a number from 0"
 	for _, c := range []struct{ key, cost, why string }{
 		{`"a"`, "1", ""}, {`"-"`, "0", ""}, {`""`, "1", ""}, {`"-"`, "-1", noCost}, {`"a"`, `"-"`, noCost}, {`"a"`, "1.5", noCost}, {`"a"`, "null", noCost},
+		{`"a"`, `1,"cost":9`, "is of a recording, and has a field twice"}, {`"a"`, `1,"rule":"s"`, "is of a recording, and has a field twice"},
 	} {
 		reader, err := accesslog.NewReader(accesslog.Options{Format: "record"})
 		if err != nil {
