@@ -39,6 +39,9 @@ func run(list, files bool) error {
 		fmt.Println(strings.Join(append(found.top, found.methods...), "\n"))
 		return nil
 	}
+	if err := printPublic("."); err != nil {
+		return err
+	}
 	folder, err := os.MkdirTemp("", "weir-house")
 	if err != nil {
 		return err
