@@ -198,8 +198,8 @@ func TestVariablesWithoutEffectAreNamed(t *testing.T) {
 	for environment, want := range map[string][]string{
 		"REDIS_PERSECOND=true":                 {"REDIS_PERSECOND=true: limits by the second are in the Redis of the others"},
 		"REDIS_AUTH=secret REDIS_TYPE=CLUSTER": {"REDIS_TYPE without REDIS_URL: states are where --engine says, in memory by default", "REDIS_AUTH without REDIS_URL: states are where --engine says, in memory by default"},
-		"REDIS_PERSECOND=false PROMETHEUS_PATH=/metrics LOCAL_CACHE_SIZE_IN_BYTES=5":    nil,
-		"REDIS_TIMEOUT=1s REDIS_TLS_SKIP_HOSTNAME_VERIFICATION=True TRACING_ENABLED=no": {"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION=True: the name in the certificate of Redis is verified", "REDIS_TIMEOUT=1s: --deadline bounds a decision, 15ms by default", "TRACING_ENABLED=no: --otlp sends traces"},
+		"REDIS_PERSECOND=false PROMETHEUS_PATH=/metrics LOCAL_CACHE_SIZE_IN_BYTES=5":                nil,
+		"REDIS_TIMEOUT=1s REDIS_TLS_SKIP_HOSTNAME_VERIFICATION=True TRACING_EXPORTER_PROTOCOL=grpc": {"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION=True: the name in the certificate of Redis is verified", "REDIS_TIMEOUT=1s: --deadline bounds a decision, 15ms by default", "TRACING_EXPORTER_PROTOCOL=grpc: spans are sent by OTLP over HTTP"},
 	} {
 		read, err := Read(func(name string) string {
 			for word := range strings.FieldsSeq(environment) {

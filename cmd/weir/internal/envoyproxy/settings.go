@@ -30,7 +30,8 @@ type Environment struct {
 	Settings  Settings
 	Flags     map[string]string
 	Passwords map[string]string
-	Debug     string // the address of the debug port; "" without one
+	Service   map[string]string // that spans are of, by the attributes of OpenTelemetry
+	Debug     string            // the address of the debug port; "" without one
 	// ControlPlane has the rules, if CONFIG_TYPE says so. Nil: files have them.
 	ControlPlane *ControlPlane
 	Unused       []string // variables without a counterpart, each with what that means
@@ -145,6 +146,12 @@ func (e *Environment) ports(v *variables) {
 func (e *Environment) traces(v *variables) {
 	if v.flag("TRACING_ENABLED") {
 		e.Flags["otlp"] = strings.TrimSuffix(v.text("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318"), "/")
+		e.Service = map[string]string{}
+		for attribute, name := range map[string]string{"name": "TRACING_SERVICE_NAME", "namespace": "TRACING_SERVICE_NAMESPACE", "instance.id": "TRACING_SERVICE_INSTANCE_ID"} {
+			if value := v.get(name); value != "" {
+				e.Service["service."+attribute] = value
+			}
+		}
 	}
 }
 

@@ -17,7 +17,6 @@ var without = []struct{ name, nothing, instead string }{
 	{"PROMETHEUS_PATH", "/metrics", "metrics are at /metrics"},
 	{"PROMETHEUS_MAPPER_YAML", "", "metrics have the names of Weir"},
 	{"TRACING_EXPORTER_PROTOCOL", "http", "spans are sent by OTLP over HTTP"},
-	{"TRACING_SERVICE_NAME", "", "spans have the service name weir"},
 	{"TRACING_SAMPLING_RATE", "1", "spans are made for the calls of sampled traces"},
 	{"GRPC_MAX_CONNECTION_AGE_GRACE", "", "--grace bounds calls in flight on a connection that has reached its age"},
 }

@@ -36,11 +36,12 @@ var names = []string{"", "ratelimit"}
 
 // PortOptions configure a Port.
 type PortOptions struct {
-	Connections int           // served at a time; further ones wait
-	MaxAge      time.Duration // of a connection, so that clients find new daemons; 0 is no bound
-	Grace       time.Duration // for calls on a connection of that age
-	TLS         *tls.Config   // nil without encryption
-	Unready     func() string // why the daemon cannot serve, or ""
+	Connections int                         // served at a time; further ones wait
+	MaxAge      time.Duration               // of a connection, so that clients find new daemons; 0 is no bound
+	Grace       time.Duration               // for calls on a connection of that age
+	TLS         *tls.Config                 // nil without encryption
+	Unready     func() string               // why the daemon cannot serve, or ""
+	Around      grpc.UnaryServerInterceptor // calls; nil for nothing
 	// Beside, if not nil, registers services of limits besides Envoy's.
 	Beside func(grpc.ServiceRegistrar)
 }
@@ -69,6 +70,9 @@ func NewPort(s *Server, o PortOptions) *Port {
 		grpc.NumStreamWorkers(uint32(8 * runtime.GOMAXPROCS(0))),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietBeforePing, Timeout: pingTimeout, MaxConnectionAge: o.MaxAge, MaxConnectionAgeGrace: o.Grace}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPingGap, PermitWithoutStream: true}),
+	}
+	if o.Around != nil {
+		options = append(options, grpc.UnaryInterceptor(o.Around))
 	}
 	if o.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))

@@ -45,7 +45,7 @@ func (o *compatOptions) addFlags(cmd *cobra.Command) {
 func (o *compatOptions) on() bool { return o.as != "" }
 
 // apply sets the flags that are not set from the environment of the other program.
-func (o *compatOptions) apply(cmd *cobra.Command, ports *portOptions) error {
+func (o *compatOptions) apply(cmd *cobra.Command, ports *portOptions, spans *traceOptions) error {
 	switch {
 	case !o.on() && len(o.overlay) > 0:
 		return cli.Misusef("its rules stand beside those that a control plane pushes: --compat envoyproxy and CONFIG_TYPE=GRPC_XDS_SOTW", "--overlay without --compat envoyproxy")
@@ -64,6 +64,7 @@ func (o *compatOptions) apply(cmd *cobra.Command, ports *portOptions) error {
 	for name, password := range read.Passwords {
 		_ = os.Setenv(name, password) // for the URL of --engine; it fails for no name that has been read
 	}
+	spans.service = read.Service
 	ports.inPlaceOf, ports.debug = o.inPlace, read.Debug
 	ports.onlyGRPC = read.Flags["tls-cert"] != "" && !cmd.Flags().Changed("tls-cert")
 	for name, value := range read.Flags {

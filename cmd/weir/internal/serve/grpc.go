@@ -80,7 +80,7 @@ func (o *envoyOptions) port(envoy *rls.Server, s *server) (p port, err error) {
 	if err != nil {
 		return p, err
 	}
-	options := rls.PortOptions{Connections: s.open.most, MaxAge: o.maxAge, Grace: s.grace, Unready: s.unhealthy, Beside: func(services grpc.ServiceRegistrar) {
+	options := rls.PortOptions{Connections: s.open.most, MaxAge: o.maxAge, Grace: s.grace, Unready: s.unhealthy, Around: s.calls, Beside: func(services grpc.ServiceRegistrar) {
 		kuadrantpb.RegisterRateLimitServiceServer(services, &kuadrant.Server{Envoy: envoy, Holds: o.holds})
 	}}
 	if on.Addr().Network() != "unix" {

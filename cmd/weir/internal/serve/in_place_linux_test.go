@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,10 +16,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/weirflow/weir/cmd/weir/internal/xdstest"
 	"github.com/weirflow/weir/internal/testprocess"
@@ -192,5 +196,36 @@ func TestOnlyUnderItsNameTheProgramListensWhereRatelimitDoes(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "other machines can reach this address") {
 		t.Errorf("got %v: %s, want an error about the address", err, out)
+	}
+}
+
+// Envoy sends the trace of a request with its call. The variables are those of Envoy Gateway's telemetry of the service.
+func TestCallsOfSampledTracesAreSpansOfTheNamedService(t *testing.T) {
+	t.Parallel()
+	bodies := make(chan string, 100)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies <- string(body)
+	}))
+	defer collector.Close()
+	plane := xdstest.Start(t, "envoy-ratelimit")
+	d := startPushed(t, plane.Addr, []string{"TRACING_ENABLED=true", "TRACING_SERVICE_NAME=limits", "TRACING_SERVICE_INSTANCE_ID=pod-1", "TRACING_SAMPLING_RATE=1", "OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL})
+	plane.Push("1", gatewayListener("default/eg/http", 2))
+	plane.Accepted("1")
+	key := xdstest.RouteKey("backend")
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	if _, err := d.ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "default/eg/http", Descriptors: []*ratelimit.RateLimitDescriptor{
+		{Entries: []*ratelimit.RateLimitDescriptor_Entry{{Key: key, Value: key}, {Key: "rule-0-match-0", Value: "u"}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case body := <-bodies:
+		for _, want := range []string{`"envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"`, `"weir record"`, `"backend/rule/0.rule-0-match-0"`, `"0af7651916cd43dd8448eb211c80319c"`, `"stringValue":"limits"`, `"service.instance.id"`} {
+			if !strings.Contains(body, want) {
+				t.Errorf("got %s, want …%s…", body, want)
+			}
+		}
+	case <-time.After(xdstest.Patience):
+		t.Error("no span has come")
 	}
 }

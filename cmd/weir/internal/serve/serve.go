@@ -78,7 +78,7 @@ func command(o *options) *cobra.Command {
 			if err := setFromEnvironment(cmd); err != nil {
 				return err
 			}
-			if err := o.compat.apply(cmd, &o.ports); err != nil {
+			if err := o.compat.apply(cmd, &o.ports, &o.traces); err != nil {
 				return err
 			}
 			if err := o.check(cmd.Flags().Changed); err != nil {
@@ -284,7 +284,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 		Daemons: d.engine.daemons(), Certificates: o.ports.keys.Ends, CredentialsFail: o.ports.keys.Failing, Saved: o.savedAt(), RecordFails: o.recordFails()})
 	traced, endTraces := o.traces.begin(d.seen.HTTP(s.api, s.api.Serves), s.api.Serves, d.seen, d.log)
 	defer endTraces()
-	s.traffic = o.ports.inPlace(traced)
+	s.traffic, s.calls = o.ports.inPlace(traced), o.traces.calls()
 	redis := resp.Options{Desk: s.desk, Clients: d.most, Log: d.log}
 	o.ports.watch = door.Guard(door.Watch, http.HandlerFunc(watching.Stream))
 	o.ports.changes = admin.New(o.admin(s.desk, d, watching))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+	"google.golang.org/grpc"
 
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
@@ -43,7 +44,8 @@ type server struct {
 	drain   time.Duration // from the stop signal to the last new connection
 	grace   time.Duration // from then to the end of requests that have begun to arrive
 
-	unhealthy func() string // why health checks of Envoy fail, or ""
+	calls     grpc.UnaryServerInterceptor // around calls of Envoy; nil for nothing
+	unhealthy func() string               // why health checks of Envoy fail, or ""
 }
 
 // The times of a stop. A connection is closed once it has been quiet for the first, so that a client that asks again

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
@@ -16,7 +17,9 @@ import (
 
 // traceOptions are the flags of traces.
 type traceOptions struct {
-	collector string // empty for none
+	collector string            // empty for none
+	service   map[string]string // that spans are of
+	tracer    *traces.Tracer    // nil for none
 }
 
 func (o *traceOptions) addFlags(cmd *cobra.Command) {
@@ -41,6 +44,7 @@ func (o *traceOptions) begin(traffic http.Handler, known func(path string) bool,
 		return traffic, func() {}
 	}
 	tracer := traces.New(strings.TrimSuffix(o.collector, "/"), log.Warn)
+	tracer.Service, o.tracer = o.service, tracer
 	seen.Trace(tracer.Decided)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -52,4 +56,12 @@ func (o *traceOptions) begin(traffic http.Handler, known func(path string) bool,
 		stop()
 		<-ended
 	}
+}
+
+// calls makes spans of calls over gRPC, or is nil.
+func (o *traceOptions) calls() grpc.UnaryServerInterceptor {
+	if o.tracer == nil {
+		return nil
+	}
+	return o.tracer.Unary
 }

@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -108,10 +110,8 @@ func (t *Tracer) send(ctx context.Context) (err error) {
 			t.dropped.Add(uint64(len(spans)))
 		}
 	}()
-	service := attribute{Key: "service.name"}
-	service.Value.Text = "weir"
 	body, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{
-		"resource":   map[string]any{"attributes": []attribute{service}},
+		"resource":   map[string]any{"attributes": t.resource()},
 		"scopeSpans": []any{map[string]any{"scope": map[string]string{"name": "github.com/weirflow/weir"}, "spans": spans}},
 	}}})
 	if err != nil {
@@ -132,6 +132,18 @@ func (t *Tracer) send(ctx context.Context) (err error) {
 		return &refusedError{response.Status}
 	}
 	return nil
+}
+
+// resource says who sends spans.
+func (t *Tracer) resource() (all []attribute) {
+	service := map[string]string{"service.name": "weir"}
+	maps.Copy(service, t.Service)
+	for _, name := range slices.Sorted(maps.Keys(service)) {
+		a := attribute{Key: name}
+		a.Value.Text = service[name]
+		all = append(all, a)
+	}
+	return all
 }
 
 // refusedError is the error of spans that a collector refuses.

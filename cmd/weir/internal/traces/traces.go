@@ -1,7 +1,7 @@
 // Package traces adds the spans of a daemon to the traces of its callers, and sends them to an OpenTelemetry collector as
 // OTLP over HTTP in JSON.
 //
-// A request with the header field traceparent of a sampled trace becomes a span, and so does each of its decisions. Other
+// A request with the header field traceparent of a sampled trace becomes a span, a call over gRPC with such metadata, too, and so does each of its decisions. Other
 // requests cost one look at their header. The exporters of OpenTelemetry would bring 4 MB for what is one JSON document.
 package traces
 
@@ -9,14 +9,21 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/weirflow/weir/layer"
 )
 
 // Tracer sends spans. It is safe for concurrent use.
 type Tracer struct {
+	// Service has attributes of the resource, by their names in OpenTelemetry. Do not change it after the first span. Default:
+	// service.name is weir.
+	Service map[string]string
 	url     string
 	client  *http.Client
 	spans   chan *span
@@ -52,6 +59,21 @@ func (t *Tracer) HTTP(next http.Handler, known func(path string) bool) http.Hand
 		defer t.end(s)
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), parentKey{}, &parent{s.TraceID, s.SpanID})))
 	})
+}
+
+// Unary makes a span of each call over gRPC of a sampled trace.
+func (t *Tracer) Unary(ctx context.Context, call any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	from, sampled := readParent(metadata.ValueFromIncomingContext(ctx, "traceparent"))
+	if !sampled {
+		return next(ctx, call)
+	}
+	s := newSpan(from, strings.TrimPrefix(info.FullMethod, "/"), kindServer, time.Now())
+	defer t.end(s)
+	answer, err := next(context.WithValue(ctx, parentKey{}, &parent{s.TraceID, s.SpanID}), call)
+	if err != nil {
+		s.Status = &status{Code: statusError}
+	}
+	return answer, err
 }
 
 // Decided makes a span of a decision within a span. It has no key.
