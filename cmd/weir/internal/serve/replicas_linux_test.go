@@ -305,9 +305,6 @@ func TestANewReplicaGetsTraffic(t *testing.T) {
 				}
 			}
 			c.check(t, f, all.add())
-			if failed := f.envoy.Counter(t, "cluster.shop.ratelimit.error"); failed > 0 && c.headless {
-				t.Logf("%d calls failed, before Envoy had found a replica", failed)
-			}
 		})
 	}
 }
