@@ -19,8 +19,12 @@ type nameTable struct {
 	full   map[string]string         // by the short name
 	short  map[string]string         // by the full name
 	made   sync.Map                  // like rules, of limits in place of those of a rule
+	number atomic.Int64              // in made
 	before *nameTable                // of the limits before, for calls in flight; its own before is nil
 }
+
+// mostMade bounds the rules that stand in place of those of limits.
+const mostMade = 10_000
 
 // Use takes the names of limits.
 func (n *Names) Use(c *Config) {
@@ -119,6 +123,10 @@ func (t *nameTable) ruleOf(r *weir.Rule) *weir.Rule {
 	}
 	if made, ok := t.made.Load(r); ok {
 		return made.(*weir.Rule)
+	}
+	if t.number.Add(1) > mostMade { // each change of an override makes new rules
+		t.made.Clear()
+		t.number.Store(0)
 	}
 	made, _ := t.made.LoadOrStore(r, renamed(r, name))
 	return made.(*weir.Rule)

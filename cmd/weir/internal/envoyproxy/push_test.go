@@ -275,6 +275,28 @@ func TestStatesSurviveAPushThatChangesShortNames(t *testing.T) {
 	}
 }
 
+// An override puts another limit in the place of a rule, by its short name. The engine knows that by the full name, too.
+func TestALimitInThePlaceOfAPushedOneHasItsStates(t *testing.T) {
+	p := newPushing(t, Settings{})
+	p.push(domain("default/eg/http", xdstest.Route("shop", minute("rule-0-match-0", 100))))
+	var names Names
+	names.Use(p.Config().Foreign.(*Config))
+	engine := names.Around(weir.NewMemory(weir.MemoryOptions{}))
+	limit := p.Config().Foreign.(*Config).Limits[0]
+	for i := range mostMade + 10 {
+		instead, err := weir.NewRule(limit.Rule.Name(), weir.FixedWindow{Rate: weir.Rate{Count: 1_000_000, Period: time.Minute}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := engine.Record(t.Context(), instead.For("u", 1)); err != nil || d.Rule != limit.Rule.Name() || d.Remaining >= 1_000_000 {
+			t.Fatalf("after %d: got %+v, %v, want it counted, and the short name", i, d, err)
+		}
+	}
+	if n := names.current.Load().number.Load(); n > mostMade {
+		t.Errorf("%d rules are kept, want at most %d", n, mostMade)
+	}
+}
+
 func TestALimitWithATildeIsNoShadow(t *testing.T) {
 	p := newPushing(t, Settings{})
 	p.push(domain("d", xdstest.Limit("user", "~a", 1, pb.RateLimitUnit_DAY), minute(strings.Repeat("x", 300)+"1", 1), minute(strings.Repeat("x", 300)+"2", 1)))
