@@ -126,6 +126,7 @@ func TestTheWorstComeFirst(t *testing.T) {
 		`"worst_keys":[{"key":"b","admitted":1,"refused":3},{"key":"a","admitted":1,"refused":2},{"key":"c","admitted":1,"refused":2}],` +
 		`"worst_minutes":[{"minute":"1970-01-01T00:00:00Z","admitted":2,"refused":3},{"minute":"1970-01-01T00:01:00Z","admitted":2,"refused":3},` +
 		`{"minute":"1969-12-31T23:59:00Z","admitted":1,"refused":2}]}],` +
+		`"unshown":[{"limit":"fixed window 1/h","count":1,"window_seconds":3600,"log_seconds":61.5,"most":4,"reaches":234,"keys_beyond":5}],` +
 		`"busiest":[{"seconds":1,"p50":3,"p90":4,"p99":4,"p999":4,"most":4},{"seconds":60,"p50":3,"p90":4,"p99":4,"p999":4,"most":4}]}`
 	if got := text(t, report); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
