@@ -94,6 +94,32 @@ func TestPushedResourcesSayWhatFilesSay(t *testing.T) {
 	}
 }
 
+// Envoy Gateway writes a star in the key and the value of a route without host names, and of one for *.example.com.
+func TestARouteWithoutHostNamesIsLimited(t *testing.T) {
+	for _, host := range []string{"*", "*_example_com"} {
+		p := newPushing(t, Settings{})
+		key := "httproute/default/backend/rule/0/match/0/" + host
+		done := p.push(domain("default/eg/http", &pb.RateLimitDescriptor{Key: key, Value: key, Descriptors: []*pb.RateLimitDescriptor{minute("rule-0-match-0", 3)}}))
+		if len(done.Bad) > 0 {
+			t.Errorf("bad: %+v", done.Bad)
+			continue
+		}
+		c := p.Config().Foreign.(*Config)
+		for sent, want := range map[string]int{key: 3, strings.Replace(key, "*", "www", 1): 0} {
+			m := c.Match("default/eg/http", []*envoy.RateLimitDescriptor_Entry{{Key: sent, Value: sent}, {Key: "rule-0-match-0", Value: "shop"}})
+			if got := m.Limit.count(); got != want {
+				t.Errorf("%s: got limit %d, want %d", sent, got, want)
+			}
+		}
+		if name := c.Limits[0].Rule.Name(); name != "backend/rule/0.rule-0-match-0" {
+			t.Errorf("got the name %q, want that of the route", name)
+		}
+		if done := p.push(domain("default/eg/http", minute("a*", 1))); len(done.Bad) != 1 {
+			t.Errorf("bad are %+v, want a key that would be a pattern", done.Bad)
+		}
+	}
+}
+
 func TestOneBadResourceDoesNotBlockTheOthers(t *testing.T) {
 	for name, bad := range map[string]struct {
 		resource any

@@ -191,8 +191,8 @@ func (r *reader) put(into *level, path string, g given) {
 	case d.key == "":
 		g.at.Fail("the descriptor has no key")
 		return
-	case strings.Contains(d.key, "*"):
-		g.at.Fail("the key %q has a star, and only values are patterns", d.key)
+	case d.value == "" && strings.HasSuffix(d.key, "*"): // with a value, as Envoy Gateway writes a route without a host name, the star is text
+		g.at.Fail("the key %q ends with a star and has no value, and only values are patterns", d.key)
 		return
 	case d.share && !strings.Contains(d.value, "*"):
 		g.shared.Fail("share_threshold needs a value with a star")

@@ -21,7 +21,7 @@ func TestFilesWithErrorsSayWhereAndWhat(t *testing.T) {
 		"domain: d\ndescriptors:\n  - a\n":                                                                                                "f.yaml:3:5: is ",
 		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, requests_per_unit: -1}}\n":                                         "want a whole number between 0 and 4294967295",
 		"domain: d\ndescriptors:\n  - {key: a, share_threshold: true}\n":                                                                  "share_threshold needs a value with a star",
-		"domain: d\ndescriptors:\n  - {key: a*}\n":                                                                                        `the key "a*" has a star, and only values are patterns`,
+		"domain: d\ndescriptors:\n  - {key: a*}\n":                                                                                        `the key "a*" ends with a star and has no value, and only values are patterns`,
 		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, name: n, replaces: [{name: n}]}}\n":                                "replaces names the limit itself",
 		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, replaces: [{name:}]}}\n":                                           "replaces has no name",
 		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day}, weir: {limt: 5/m}}\n":                                             `the key "limt" of weir is unknown, want limit, all_or_nothing or on_failure`,
