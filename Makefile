@@ -95,6 +95,9 @@ readme: ## run the commands of README.md in a fresh clone
 deploy: ## render the chart with Helm, and decode the files of deploy into the types of Kubernetes and Compose
 	@$(STAGE) 'test deploy' env GOWORK=off go test -C deploy/deploytest
 
+envoy-gateway: deps ## run Envoy Gateway itself, which pushes to Weir, on a loopback interface of its own, and edit a policy: 239 MB, minutes; Linux
+	scripts/envoy-gateway.sh
+
 envoy-gateway-rules: deps ## compare with envoyproxy/ratelimit on the rules of Envoy Gateway's own tests, pushed to both: 300 MB of modules, minutes
 	scripts/envoy-gateway-rules.sh
 
