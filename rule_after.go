@@ -4,7 +4,7 @@ package weir
 //
 // [Engine.Record] then counts what was used in any case. A [github.com/weirflow/weir/layer.Guard] keeps the record whatever its
 // policy, and makes it when the engine is back, because work that was done cannot be refused. A
-// [github.com/weirflow/weir/layer.Lease] never leases such a rule, so that the next caller sees what was recorded.
+// [github.com/weirflow/weir/layer.Prefetch] takes nothing ahead under such a rule, so that the next caller sees what was recorded.
 //
 // ChargeAfter refuses a Concurrency with a *LimitError: a slot is held during the work.
 func (r *Rule) ChargeAfter() (*Rule, error) {

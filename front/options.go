@@ -26,8 +26,8 @@ type Options[R, A any] struct {
 	// Guard bounds the decisions of an engine on a network, and says what answers while it is away. Default: 15 ms, and
 	// requests are refused as unavailable.
 	Guard layer.GuardOptions
-	// Lease has busy keys of an engine on a network decided in process.
-	Lease bool
+	// Prefetch has busy keys of an engine on a network decided in process.
+	Prefetch bool
 	// DryRun admits all requests without waiting. The limits are counted aside, in states of their own, and DryRun is called
 	// with each decision, on a goroutine of its own: see layer.Shadow. Default: nil, which enforces the limits.
 	DryRun func(layer.ShadowDecision)
@@ -105,7 +105,7 @@ func (o *Options[R, A]) setDefaults() {
 func (o *Options[R, A]) layers() (err error) {
 	guard := o.Guard
 	guard.Logger = cmp.Or(guard.Logger, o.Logger)
-	if o.Engine, _, err = layer.ForNetwork(o.Engine, layer.NetworkOptions{Guard: guard, Lease: o.Lease}); err == nil && o.DryRun != nil {
+	if o.Engine, _, err = layer.ForNetwork(o.Engine, layer.NetworkOptions{Guard: guard, Prefetch: o.Prefetch}); err == nil && o.DryRun != nil {
 		o.Engine, err = layer.Shadow(o.Engine, layer.ShadowOptions{Decided: o.DryRun})
 	}
 	return err

@@ -59,7 +59,7 @@ func NewServer(o Options) (*Server, error) {
 		return nil, optionError("eachMessage", "charges messages, whose true costs nobody states, so nothing can be learnt for an Estimate: leave one of them out")
 	}
 	f, err := front.New(front.Options[Call, error]{
-		Name: name, Rules: o.Rules, Key: Peer, Engine: o.Engine, Guard: o.Guard, Lease: o.Lease, DryRun: o.DryRun,
+		Name: name, Rules: o.Rules, Key: Peer, Engine: o.Engine, Guard: o.Guard, Prefetch: o.Prefetch, DryRun: o.DryRun,
 		MaxWait: o.MaxWait, Observe: o.Observe, Logger: o.Logger,
 	})
 	if err != nil {

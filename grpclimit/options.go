@@ -53,8 +53,8 @@ type Options struct {
 	// Guard says how long a decision of an engine on a network may take, and what answers while it is away. A client that
 	// leaves does not end a decision. Default: 15 ms, and calls fail with Unavailable.
 	Guard layer.GuardOptions
-	// Lease has busy keys of an engine on a network decided in process: see layer.Lease.
-	Lease bool
+	// Prefetch has busy keys of an engine on a network decided in process: see layer.Prefetch.
+	Prefetch bool
 
 	// EachMessage charges each message that a client sends on a stream, instead of the opening of the stream. Slots are
 	// held for the whole stream all the same. Unary calls are charged as usual.

@@ -52,7 +52,7 @@ func New(options Options) (func(http.Handler) http.Handler, error) {
 	l.Client = options.client()
 	var err error
 	l.front, err = front.New(front.Options[*http.Request, Answer]{
-		Name: name, Rules: l.Rules, Key: l.Client.Key, Engine: l.Engine, Guard: l.Guard, Lease: l.Lease, DryRun: l.DryRun,
+		Name: name, Rules: l.Rules, Key: l.Client.Key, Engine: l.Engine, Guard: l.Guard, Prefetch: l.Prefetch, DryRun: l.DryRun,
 		Wait: l.Wait, MaxWait: l.MaxWait, Observe: l.Observe, Logger: l.watch.logger,
 		Describe: func(r *weir.Rule) (any, error) { return newPolicies(r), nil },
 	})

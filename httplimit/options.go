@@ -23,8 +23,8 @@ type Options struct {
 	// Guard says how long a decision of an engine on a network may take, and what answers while it is away. A client that
 	// leaves does not end a decision. Default: 15 ms, and requests fail with 503.
 	Guard layer.GuardOptions
-	// Lease has busy keys of an engine on a network decided in process: see layer.Lease.
-	Lease bool
+	// Prefetch has busy keys of an engine on a network decided in process: see layer.Prefetch.
+	Prefetch bool
 	// Client finds the address of a client, for rules without a Key. Default:
 	// the address of the connection, and nothing that a client can send.
 	Client *Client

@@ -50,16 +50,16 @@ func TestARefusalIsNotRememberedBeforeItsInstant(t *testing.T) {
 	}
 }
 
-// TestALeaseEndsByTheClockOfTheEngine has a stock out on lease when the window ends.
-func TestALeaseEndsByTheClockOfTheEngine(t *testing.T) {
+// TestABlockEndsByTheClockOfTheEngine has a stock when the window ends.
+func TestABlockEndsByTheClockOfTheEngine(t *testing.T) {
 	now := int64(1_700_000_000_000_000_000)
 	r, rule := clockedRemote(func() int64 { return now }), mustRule(t, "r=fixed window 100/m")
-	l := leased(t, r)
+	l := prefetched(t, r)
 	for range 40 {
 		takes(t, l, 1, rule, "k")
 	}
 	if l.Stats().Out == 0 {
-		t.Fatal("nothing is out on lease")
+		t.Fatal("nothing is taken ahead")
 	}
 	now += int64(time.Minute)
 	if got := takes(t, l, 300, rule, "k"); got != 100 {

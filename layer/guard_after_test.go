@@ -118,11 +118,11 @@ func TestCostsAboveTheKeysOfAGuardAreLost(t *testing.T) {
 	g.Close()
 }
 
-// A stock would hide a debt, so a rule that charges after the work is never leased.
-func TestARuleThatChargesAfterIsNotLeased(t *testing.T) {
+// A stock would hide a debt, so nothing is taken ahead for a rule that charges after the work.
+func TestNothingIsTakenAheadForARuleThatChargesAfter(t *testing.T) {
 	r, rule := newRemote(), afterRule(t, "r=token bucket 1000/1d")
 	g := guarded(t, r, layer.GuardOptions{})
-	l, err := layer.Lease(g, layer.LeaseOptions{})
+	l, err := layer.Prefetch(g, layer.PrefetchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,15 +22,15 @@ type historyRule struct {
 	period, phase time.Duration
 	windowed      bool
 	sliding       bool // at most count in any period
-	leased        bool
+	ahead         bool
 }
 
 var historyRules = []historyRule{
-	{text: "bucket=20/1s burst 40", burst: 40, count: 20, period: time.Second, leased: true},
-	{text: "slow=60/1m", burst: 60, count: 60, period: time.Minute, leased: true},
-	{text: "odd=7/1s burst 100", burst: 100, count: 7, period: time.Second, leased: true},
-	{text: "window=fixed window 50/1s", count: 50, period: time.Second, windowed: true, leased: true},
-	{text: "cycle=cycle 50/700ms origin 100ms", count: 50, period: 700 * time.Millisecond, phase: 100 * time.Millisecond, windowed: true, leased: true},
+	{text: "bucket=20/1s burst 40", burst: 40, count: 20, period: time.Second, ahead: true},
+	{text: "slow=60/1m", burst: 60, count: 60, period: time.Minute, ahead: true},
+	{text: "odd=7/1s burst 100", burst: 100, count: 7, period: time.Second, ahead: true},
+	{text: "window=fixed window 50/1s", count: 50, period: time.Second, windowed: true, ahead: true},
+	{text: "cycle=cycle 50/700ms origin 100ms", count: 50, period: 700 * time.Millisecond, phase: 100 * time.Millisecond, windowed: true, ahead: true},
 	{text: "log=sliding log 30/1s", count: 30, period: time.Second, sliding: true},
 	{text: "gate=rate gate 30/1s", count: 30, period: time.Second, sliding: true},
 }
@@ -43,19 +43,19 @@ type admission struct {
 
 // history is processes that ask one engine over links that fail.
 type history struct {
-	t        *testing.T
-	draw     *rand.Rand
-	memory   *weir.Memory
-	policy   layer.Policy
-	links    []*remote
-	guards   []*layer.Guarded
-	leases   []*layer.Leased
-	mu       sync.Mutex
-	busy     [2]int // rules
-	admitted map[string][]admission
+	t          *testing.T
+	draw       *rand.Rand
+	memory     *weir.Memory
+	policy     layer.Policy
+	links      []*remote
+	guards     []*layer.Guarded
+	prefetches []*layer.Prefetched
+	mu         sync.Mutex
+	busy       [2]int // rules
+	admitted   map[string][]admission
 }
 
-func TestHistoriesOfGuardsAndLeasesKeepTheBounds(t *testing.T) {
+func TestHistoriesOfGuardsAndPrefetchesKeepTheBounds(t *testing.T) {
 	for seed := range randtest.Seeds(t, 60, 12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { runHistory(t, seed) })
@@ -73,7 +73,7 @@ func runHistory(t *testing.T, seed uint64) {
 		h.start(processes, i%2 == 0)
 	}
 	var all sync.WaitGroup
-	for i, l := range h.leases {
+	for i, l := range h.prefetches {
 		for caller := range 2 {
 			draw := rand.New(rand.NewPCG(seed, uint64(100*i+caller)))
 			all.Go(func() { h.ask(l, draw) })
@@ -93,11 +93,11 @@ func (h *history) start(processes int, punctual bool) {
 	link := &remote{memory: h.memory, punctual: punctual}
 	link.Engine = weir.Kit.EngineOf(link.do, h.memory.Check)
 	g := guarded(h.t, link, layer.GuardOptions{OnFailure: h.policy, Peers: processes})
-	h.links, h.guards, h.leases = append(h.links, link), append(h.guards, g), append(h.leases, leased(h.t, g))
+	h.links, h.guards, h.prefetches = append(h.links, link), append(h.guards, g), append(h.prefetches, prefetched(h.t, g))
 }
 
 // ask takes costs at random, in bursts, for some seconds.
-func (h *history) ask(l *layer.Leased, draw *rand.Rand) {
+func (h *history) ask(l *layer.Prefetched, draw *rand.Rand) {
 	rules := []*weir.Rule{mustRule(h.t, historyRules[h.busy[0]].text), mustRule(h.t, historyRules[h.busy[1]].text)}
 	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); {
 		for range 1 + draw.IntN(20) {
@@ -149,7 +149,7 @@ func (h *history) breakLink(r *remote, draw *rand.Rand) {
 
 // recover waits until everything is recorded and given back, and nothing hangs.
 func (h *history) recover() {
-	for _, l := range h.leases {
+	for _, l := range h.prefetches {
 		l.Close()
 	}
 	time.Sleep(3 * time.Second)
@@ -166,9 +166,9 @@ func (h *history) recover() {
 		}
 		g.Close()
 	}
-	for i, l := range h.leases {
+	for i, l := range h.prefetches {
 		if s := l.Stats(); s.Out != 0 {
-			h.t.Errorf("process %d after all faults: %+v, want nothing on lease", i, s)
+			h.t.Errorf("process %d after all faults: %+v, want nothing taken ahead", i, s)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (h *history) check(r *historyRule, processes int64) {
 	}
 }
 
-// bound returns the most units that a stretch may admit: those of the engine, of leases and of local shares.
+// bound returns the most units that a stretch may admit: those of the engine, of prefetches and of local shares.
 func (h *history) bound(r *historyRule, processes int64, began time.Time, stretch time.Duration) (most int64) {
 	once := func(burst, count int64) int64 {
 		switch {
@@ -207,7 +207,7 @@ func (h *history) bound(r *historyRule, processes int64, began time.Time, stretc
 		return burst + int64(stretch)*count/int64(r.period)
 	}
 	most = once(r.burst, r.count)
-	if r.leased && !r.windowed { // a stock of a window is not used beyond it
+	if r.ahead && !r.windowed { // a stock of a window is not used beyond it
 		most += processes * max(r.burst/10, 1)
 	}
 	if h.policy == layer.Local {

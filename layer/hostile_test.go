@@ -19,15 +19,15 @@ import (
 
 // hostile is an engine, its callers and the functions of a program, of which each does the worst at random.
 type hostile struct {
-	t       *testing.T
-	mu      sync.Mutex
-	draw    *rand.Rand
-	memory  *weir.Memory
-	hang    chan struct{} // until it is closed, the engine fails
-	guard   *layer.Guarded
-	lease   *layer.Leased
-	layered weir.Engine
-	rules   []*weir.Rule
+	t        *testing.T
+	mu       sync.Mutex
+	draw     *rand.Rand
+	memory   *weir.Memory
+	hang     chan struct{} // until it is closed, the engine fails
+	guard    *layer.Guarded
+	prefetch *layer.Prefetched
+	layered  weir.Engine
+	rules    []*weir.Rule
 }
 
 // Whatever the engine, the callers and the functions of the program do, answers come in time, and in the end nothing is left.
@@ -63,10 +63,10 @@ func runHostile(t *testing.T, seed uint64) {
 		_, _ = h.layered.Take(context.Background(), mustRule(t, "free=unlimited").For("k", 1))
 		time.Sleep(300 * time.Millisecond)
 	}
-	h.lease.Close()
+	h.prefetch.Close()
 	h.guard.Close()
-	if g, l := h.guard.Stats(), h.lease.Stats(); g.Away || g.Owed != 0 || g.Queued != 0 || g.Hanging != 0 || l.Out != 0 {
-		t.Errorf("after all faults: %+v and %+v, want the engine back and nothing owed, hanging or on lease", g, l)
+	if g, l := h.guard.Stats(), h.prefetch.Stats(); g.Away || g.Owed != 0 || g.Queued != 0 || g.Hanging != 0 || l.Out != 0 {
+		t.Errorf("after all faults: %+v and %+v, want the engine back and nothing owed, hanging or taken ahead", g, l)
 	}
 	time.Sleep(10 * time.Second) // leases end
 }
@@ -78,8 +78,8 @@ func (h *hostile) open() {
 		Rules:    map[string]layer.Policy{"a": policy(), "b": policy(), "c": policy()},
 		PeersNow: func() int { h.panics(); return h.number(5) - 1 }, OnChange: func(layer.GuardChange) { h.panics() }})
 	var problems [4]error
-	h.lease, problems[0] = layer.Lease(h.guard, layer.LeaseOptions{MaxKeys: 1 + h.number(50)})
-	denier, err := layer.DenyUntil(h.lease, layer.DenyOptions{MaxKeys: 1 + h.number(8)})
+	h.prefetch, problems[0] = layer.Prefetch(h.guard, layer.PrefetchOptions{MaxKeys: 1 + h.number(50)})
+	denier, err := layer.DenyUntil(h.prefetch, layer.DenyOptions{MaxKeys: 1 + h.number(8)})
 	problems[1] = err
 	shadow, err := layer.Shadow(denier, layer.ShadowOptions{Candidates: map[string]*weir.Rule{"a": mustRule(h.t, "a=3/1s"), "c": mustRule(h.t, "c=concurrency 1 and 3/1m")},
 		Decided: func(layer.ShadowDecision) { h.panics() }})

@@ -12,7 +12,7 @@
 //	Observe    reports decisions, refusals, thresholds, errors and durations
 //	Shadow     decides without enforcing, or a candidate limit beside the enforced one
 //	DenyUntil  refuses here what the engine has just refused
-//	Lease      decides from blocks of permits that it takes ahead
+//	Prefetch   decides from blocks of permits that it takes ahead
 //	Guard      bounds each decision, and answers by a policy while the engine is away
 //	the engine, such as redislimit
 //
@@ -35,13 +35,13 @@ type rank int
 
 const (
 	guards rank = iota + 1
-	leases
+	prefetches
 	denies
 	shadows
 	observes
 )
 
-var rankNames = map[rank]string{guards: "guard", leases: "lease", denies: "deny until", shadows: "shadow", observes: "observe"}
+var rankNames = map[rank]string{guards: "guard", prefetches: "prefetch", denies: "deny until", shadows: "shadow", observes: "observe"}
 
 // String returns the name of the layer in errors.
 func (p rank) String() string { return rankNames[p] }
@@ -59,7 +59,7 @@ func checkOver(e weir.Engine, own rank) error {
 	case ok && below.rank() == own && own != shadows:
 		return optionError(own, "engine", "has a %s already", own)
 	case ok && below.rank() > own:
-		return optionError(own, "engine", "has a %s, which belongs outside: the order is observe, shadow, deny until, lease, guard, engine", below.rank())
+		return optionError(own, "engine", "has a %s, which belongs outside: the order is observe, shadow, deny until, prefetch, guard, engine", below.rank())
 	}
 	if _, memory := weir.Find[*weir.Memory](e); memory && own < shadows {
 		return optionError(own, "engine", "is a memory engine, which needs no %s: it is as near, and does not fail", own)

@@ -37,7 +37,7 @@ type facts struct {
 	slots, units *weir.Rule // the limits that are slots, and the others; nil without any
 	countsDenied bool
 	delays       bool
-	most         int64     // units of a key that may be out on lease; 0 if the rule cannot be leased
+	most         int64     // units of a key that may be taken ahead; 0 if none may
 	capacity     int64     // the least
 	alike        [][]stage // the limits whose states have names that differ by a number
 	shared       atomic.Pointer[share]
@@ -157,7 +157,7 @@ func scaled(a, b, c int64) int64 {
 	return int64(min(quotient, math.MaxInt64))
 }
 
-// mostOut returns how many units of a key may be out on lease; 0 if the rule is none to lease. A stock would hide what is
+// mostOut returns how many units of a key may be taken ahead; 0 if none may. A stock would hide what is
 // recorded after the work.
 func (f *facts) mostOut() int64 {
 	if f.rule.ChargesAfter() {
@@ -173,8 +173,8 @@ func (f *facts) mostOut() int64 {
 			return 0
 		}
 	}
-	most := f.capacity / leasedOf
-	if most < leastLeased || len(f.limits) == 0 || f.delays || windows > 0 && len(f.limits) > 1 {
+	most := f.capacity / aheadOf
+	if most < leastBlock || len(f.limits) == 0 || f.delays || windows > 0 && len(f.limits) > 1 {
 		return 0
 	}
 	return most

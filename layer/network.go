@@ -4,11 +4,11 @@ import "github.com/weirflow/weir"
 
 // NetworkOptions choose what ForNetwork puts around an engine.
 type NetworkOptions struct {
-	Guard GuardOptions
-	Lease bool // with a Lease
+	Guard    GuardOptions
+	Prefetch bool // with a Prefetch
 }
 
-// ForNetwork puts the usual layers around an engine on a network: a Guard, a Lease if that is chosen, and a DenyUntil. Calling
+// ForNetwork puts the usual layers around an engine on a network: a Guard, a Prefetch if that is chosen, and a DenyUntil. Calling
 // end before the engine is closed ends their work. A program that never closes the engine need not call it: the layers have
 // goroutines only while they owe the engine something.
 //
@@ -22,7 +22,7 @@ func ForNetwork(e weir.Engine, options NetworkOptions) (layered weir.Engine, end
 		return e, func() {}, nil
 	}
 	if _, guarded := weir.Find[*Guarded](e); guarded {
-		if options.Lease || options.Guard.says() {
+		if options.Prefetch || options.Guard.says() {
 			return nil, nil, optionError(guards, "options", "have no effect on an engine that has a guard already: give them to that guard")
 		}
 		return e, func() {}, nil
@@ -32,12 +32,12 @@ func ForNetwork(e weir.Engine, options NetworkOptions) (layered weir.Engine, end
 		return nil, nil, err
 	}
 	layered, end = guard, guard.Close
-	if options.Lease {
-		leased, err := Lease(guard, LeaseOptions{})
+	if options.Prefetch {
+		prefetched, err := Prefetch(guard, PrefetchOptions{})
 		if err != nil {
 			return nil, nil, err
 		}
-		layered, end = leased, func() { leased.Close(); guard.Close() }
+		layered, end = prefetched, func() { prefetched.Close(); guard.Close() }
 	}
 	layered, err = DenyUntil(layered, DenyOptions{})
 	return layered, end, err

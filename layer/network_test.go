@@ -10,16 +10,16 @@ import (
 )
 
 func TestForNetworkPutsTheUsualLayersAroundAnEngineOnANetwork(t *testing.T) {
-	e, end, err := layer.ForNetwork(newRemote(), layer.NetworkOptions{Lease: true})
+	e, end, err := layer.ForNetwork(newRemote(), layer.NetworkOptions{Prefetch: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer end()
 	_, guarded := weir.Find[*layer.Guarded](e)
-	_, leased := weir.Find[*layer.Leased](e)
+	_, prefetched := weir.Find[*layer.Prefetched](e)
 	_, denies := weir.Find[*layer.Denier](e)
-	if !guarded || !leased || !denies {
-		t.Errorf("got a guard %v, a lease %v, a deny until %v, want all", guarded, leased, denies)
+	if !guarded || !prefetched || !denies {
+		t.Errorf("got a guard %v, a prefetch %v, a deny until %v, want all", guarded, prefetched, denies)
 	}
 }
 

@@ -11,13 +11,13 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
-// Reservations that are settled late, through a lease and beside an outage, never give a window units of another one: in each
+// Reservations that are settled late, through a prefetch and beside an outage, never give a window units of another one: in each
 // window at most the limit is used.
 func TestALateSettlementThroughALayerGivesNothingToAnotherWindow(t *testing.T) {
 	const limit, window = 100, time.Minute
 	rule := mustRule(t, "r=fixed window 100/m")
 	layers := map[string]func(t *testing.T, r *remote) weir.Engine{
-		"lease": func(t *testing.T, r *remote) weir.Engine { return leased(t, r) },
+		"prefetch": func(t *testing.T, r *remote) weir.Engine { return prefetched(t, r) },
 		"guard": func(t *testing.T, r *remote) weir.Engine {
 			r.fails.Store(true)
 			g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Local, Peers: 1})

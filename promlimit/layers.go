@@ -38,11 +38,11 @@ var (
 	guardTrip     = gauge("weir_guard_round_trip_seconds", "Average round trip to the engine.")
 	guardHasty    = gauge("weir_guard_deadline_too_short", "1 if the deadline is below three round trips.")
 
-	leaseOut      = gauge("weir_lease_units", "Units out on lease.")
-	leaseKeys     = gauge("weir_lease_keys", "Keys that are looked at.")
-	leaseTakes    = counter("weir_lease_takes_total", "Takes, by who decided: lease or engine.", "by")
-	leaseReturned = counter("weir_lease_returned_units_total", "Units on lease that went back.")
-	leaseLost     = counter("weir_lease_lost_units_total", "Units on lease that did not go back.")
+	prefetchOut      = gauge("weir_prefetch_units", "Units taken ahead that are not used.")
+	prefetchKeys     = gauge("weir_prefetch_keys", "Keys that are looked at.")
+	prefetchTakes    = counter("weir_prefetch_takes_total", "Takes, by who decided: prefetch or engine.", "by")
+	prefetchReturned = counter("weir_prefetch_returned_units_total", "Units taken ahead that went back.")
+	prefetchLost     = counter("weir_prefetch_lost_units_total", "Units taken ahead that did not go back.")
 
 	denied = counter("weir_deny_until_refusals_total", "Refusals that were repeated in process.")
 
@@ -51,7 +51,7 @@ var (
 	shadowDropped   = counter("weir_shadow_dropped_total", "Calls without a shadow, because too many waited.")
 
 	all = []value{guardAway, guardOutages, guardFailures, guardAnswers, guardHanging, guardOwed, guardQueued, guardRecorded, guardLost, guardTrip, guardHasty,
-		leaseOut, leaseKeys, leaseTakes, leaseReturned, leaseLost, denied, shadowDecisions, shadowErrors, shadowDropped}
+		prefetchOut, prefetchKeys, prefetchTakes, prefetchReturned, prefetchLost, denied, shadowDecisions, shadowErrors, shadowDropped}
 )
 
 // Describe sends the descriptions of all metrics.
@@ -83,14 +83,14 @@ func collectLayers(to chan<- prometheus.Metric, e weir.Engine) {
 	if g, ok := weir.Find[*layer.Guarded](e); ok {
 		collectGuard(to, g.Stats())
 	}
-	if l, ok := weir.Find[*layer.Leased](e); ok {
+	if l, ok := weir.Find[*layer.Prefetched](e); ok {
 		s := l.Stats()
-		leaseOut.is(to, float64(s.Out))
-		leaseKeys.is(to, float64(s.Keys))
-		leaseTakes.is(to, float64(s.Here), "lease")
-		leaseTakes.is(to, float64(s.Asked), "engine")
-		leaseReturned.is(to, float64(s.Returned))
-		leaseLost.is(to, float64(s.Lost))
+		prefetchOut.is(to, float64(s.Out))
+		prefetchKeys.is(to, float64(s.Keys))
+		prefetchTakes.is(to, float64(s.Here), "prefetch")
+		prefetchTakes.is(to, float64(s.Asked), "engine")
+		prefetchReturned.is(to, float64(s.Returned))
+		prefetchLost.is(to, float64(s.Lost))
 	}
 	if d, ok := weir.Find[*layer.Denier](e); ok {
 		denied.is(to, float64(d.Refused()))

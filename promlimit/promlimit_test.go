@@ -77,12 +77,12 @@ func TestEveryLayerHasMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer guard.Close()
-	lease, err := layer.Lease(guard, layer.LeaseOptions{})
+	prefetched, err := layer.Prefetch(guard, layer.PrefetchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lease.Close()
-	denier, err := layer.DenyUntil(lease, layer.DenyOptions{})
+	defer prefetched.Close()
+	denier, err := layer.DenyUntil(prefetched, layer.DenyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +105,8 @@ func TestEveryLayerHasMetrics(t *testing.T) {
 	for name, want := range map[string]int{
 		"weir_guard_away": 1, "weir_guard_outages_total": 1, "weir_guard_failures_total": 1, "weir_guard_answers_total": 3, "weir_guard_hanging": 1,
 		"weir_guard_owed_keys": 1, "weir_guard_queued": 1, "weir_guard_recorded_units_total": 1, "weir_guard_lost_units_total": 1,
-		"weir_guard_round_trip_seconds": 1, "weir_guard_deadline_too_short": 1, "weir_lease_units": 1, "weir_lease_keys": 1, "weir_lease_takes_total": 2,
-		"weir_lease_returned_units_total": 1, "weir_lease_lost_units_total": 1, "weir_deny_until_refusals_total": 1,
+		"weir_guard_round_trip_seconds": 1, "weir_guard_deadline_too_short": 1, "weir_prefetch_units": 1, "weir_prefetch_keys": 1, "weir_prefetch_takes_total": 2,
+		"weir_prefetch_returned_units_total": 1, "weir_prefetch_lost_units_total": 1, "weir_deny_until_refusals_total": 1,
 		"weir_shadow_errors_total": 1, "weir_shadow_dropped_total": 1,
 	} {
 		if n, err := testutil.GatherAndCount(registry, name); err != nil || n != want {

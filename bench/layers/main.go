@@ -1,4 +1,4 @@
-// Program layers measures what layers around the Redis engine gain and cost: hot keys with a Lease beside redis_rate,
+// Program layers measures what layers around the Redis engine gain and cost: hot keys with a Prefetch beside redis_rate,
 // refused keys with a DenyUntil beside the memory engine, and a healthy call through a Guard.
 //
 //	go run ./bench/layers            everything, a minute; writes bench/LAYERS.md
@@ -33,7 +33,7 @@ const (
 	perSecond = "decisions/s"
 	each      = "ns a decision"
 
-	leasedKeys  = "1000 hot keys of 1e6/s burst 1e5, 128 callers"
+	hotKeys     = "1000 hot keys of 1e6/s burst 1e5, 128 callers"
 	refusedKeys = "1000 refused keys, 128 callers"
 	oneCaller   = "a call with a deadline, one caller"
 )
@@ -54,7 +54,7 @@ var bench = &measure.Bench{
 			return []measure.Case{{Row: measure.Row{Group: group, Line: line}.Name(), Over: []string{measure.Row{Group: group, Line: other}.Name()}}}
 		}
 		return []measure.Target{
-			{Name: "leased keys: decisions/s over redis_rate", Figure: perSecond, Format: "%.3g ×", Bound: 50, AtLeast: true, More: true, Cases: over(leasedKeys, "Redis, Lease", "redis_rate")},
+			{Name: "prefetched keys: decisions/s over redis_rate", Figure: perSecond, Format: "%.3g ×", Bound: 50, AtLeast: true, More: true, Cases: over(hotKeys, "Redis, Prefetch", "redis_rate")},
 			{Name: "refused keys: decisions/s over the memory engine", Figure: perSecond, Format: "%.3g ×", Bound: 0.5, AtLeast: true, More: true, Cases: over(refusedKeys, "Redis, DenyUntil", "memory engine")},
 			{Name: "a healthy call: what a Guard adds", Figure: each, Format: "%.0f ns", Bound: 150, Minus: true, Cases: over(oneCaller, "memory engine, Guard", "memory engine")},
 		}
@@ -80,13 +80,13 @@ var (
 )
 
 var rows = []row{
-	{leasedKeys, "redis_rate", 128, 1000, false, redisRate},
-	{leasedKeys, "Redis, Lease", 128, 1000, false, redisBelow(hot, func(e weir.Engine) (weir.Engine, func(), error) {
-		leased, err := layer.Lease(e, layer.LeaseOptions{})
+	{hotKeys, "redis_rate", 128, 1000, false, redisRate},
+	{hotKeys, "Redis, Prefetch", 128, 1000, false, redisBelow(hot, func(e weir.Engine) (weir.Engine, func(), error) {
+		prefetched, err := layer.Prefetch(e, layer.PrefetchOptions{})
 		if err != nil {
 			return nil, nil, err
 		}
-		return leased, leased.Close, nil
+		return prefetched, prefetched.Close, nil
 	})},
 	{refusedKeys, "memory engine", 128, 1000, true, memoryBelow(used, 0, bare)},
 	{refusedKeys, "Redis, DenyUntil", 128, 1000, true, redisBelow(used, func(e weir.Engine) (weir.Engine, func(), error) {

@@ -22,7 +22,7 @@ type shape struct {
 // shapes are measured on two cores of one machine, as docs/why/performance.md says.
 var shapes = []shape{
 	{"in the process", 0.152, 0, "`weir.Memory`, a million keys: bench/RESULTS.md"},
-	{"leases on Redis", 0.208, 0, "two cores at 104 ns, Redis' part included: bench/LAYERS.md"},
+	{"prefetch on Redis", 0.208, 0, "two cores at 104 ns, Redis' part included: bench/LAYERS.md"},
 	{"sticky daemons, 100 decisions a call", 0.89, 0, "`weir serve`, HTTP: bench/RESP.md"},
 	{"Redis", 1.97, 2.57, "`redislimit`, 128 callers, 10,000 keys: bench/REDIS.md"},
 	{"sticky daemons, a decision a call", 13, 0, "`BenchmarkTakeOverHTTP` in cmd/weir/internal/metrics"},

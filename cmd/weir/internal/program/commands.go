@@ -53,9 +53,17 @@ func commandLineError(cmd *cobra.Command, err error) error {
 	hint := fmt.Sprintf("'%s --help' shows its flags and examples", cmd.CommandPath())
 	var name, of string
 	if _, other := fmt.Sscanf(err.Error(), "unknown command %q for %q", &name, &of); other != nil {
-		return cli.Misuse(flagError(err), hint)
+		return cli.Misuse(flagError(err), append(renamedFlag(err), hint)...)
 	}
 	return cli.UnknownCommand(cmd, name, hint)
+}
+
+// renamedFlag returns a hint for a flag that has another name now.
+func renamedFlag(err error) []string {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "lease" {
+		return []string{"--lease is --prefetch now; a lease is the time after which a slot comes back, as in concurrency 20 lease 30s"}
+	}
+	return nil
 }
 
 // flagError rewrites an error of the flag parser for users who do not know Go.

@@ -252,7 +252,7 @@ func TestTheDashboardAndTheAlertsAgreeWithDaemons(t *testing.T) {
 	startDaemon(t, "--http", "unix:"+filepath.Join(folder, "http"), "--metrics", encrypted, "--admin", "unix:"+filepath.Join(folder, "admin"),
 		"--tls-cert", filepath.Join(folder, "weir.pem"), "--tls-key", filepath.Join(folder, "weir.key"))
 	onRedis := []string{"--engine", "redis://" + server.Addr, "--deadline", "200ms"}
-	local, deny := startSeen(t, append(onRedis, "--lease", "--on-failure", "local", "--peers", "2")...), startSeen(t, onRedis...)
+	local, deny := startSeen(t, append(onRedis, "--prefetch", "--on-failure", "local", "--peers", "2")...), startSeen(t, onRedis...)
 	daemons, scraped := []*seenDaemon{startSeen(t, "--state", filepath.Join(folder, "weir.state")), local, deny}, []string{}
 	for _, d := range daemons {
 		scraped = append(scraped, strings.TrimPrefix(strings.TrimSuffix(d.metrics, "/metrics"), "http://"))

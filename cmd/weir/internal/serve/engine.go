@@ -26,10 +26,10 @@ const memoryEngine = "memory"
 
 // engineOptions are the flags of the engine.
 type engineOptions struct {
-	where  string
-	wait   time.Duration
-	layers cli.Layers
-	lease  bool
+	where    string
+	wait     time.Duration
+	layers   cli.Layers
+	prefetch bool
 
 	observe func(context.Context, redislimit.Call) // of a shared engine
 }
@@ -41,7 +41,7 @@ func (o *engineOptions) addFlags(cmd *cobra.Command) {
 	cli.Offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379", "postgres://127.0.0.1/weir", "sqlite:weir.db")
 	o.layers.AddFlags(cmd, "daemons")
 	o.layers.CountPeers(cmd)
-	flags.BoolVar(&o.lease, "lease", false, "take blocks of permits of busy keys ahead, and decide from them")
+	flags.BoolVar(&o.prefetch, "prefetch", false, "take blocks of permits of busy keys ahead, and decide from them")
 }
 
 // kind names the engine without its address.
@@ -65,7 +65,7 @@ func (o *engineOptions) check(isSet func(flag string) bool) error {
 	case !o.shared() && isSet("engine-wait"):
 		return cli.Misusef("leave --engine-wait out; it is for a server", "--engine-wait without --engine: the memory engine needs no wait")
 	}
-	for _, flag := range slices.Concat(cli.LayerFlags, []string{"lease"}) {
+	for _, flag := range slices.Concat(cli.LayerFlags, []string{"prefetch"}) {
 		if !o.shared() && isSet(flag) {
 			return cli.Misusef("leave --"+flag+" out; it is for a server", "--%s without --engine: the memory engine is never away", flag)
 		}
@@ -135,7 +135,7 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 			guard.Peers = max(guard.Peers, 1)
 		}
 	}
-	engine, end, err := layer.ForNetwork(o.counted(server), layer.NetworkOptions{Guard: guard, Lease: o.lease})
+	engine, end, err := layer.ForNetwork(o.counted(server), layer.NetworkOptions{Guard: guard, Prefetch: o.prefetch})
 	if err != nil {
 		chosen.leave()
 		server.Close()

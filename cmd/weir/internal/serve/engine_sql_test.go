@@ -38,7 +38,7 @@ func TestTwoDaemonsOnOnePostgreSQLShareALimitThroughACrash(t *testing.T) {
 	for range 2 {
 		args := []string{"--http", "127.0.0.1:0", "--engine", urlOf(server), "--deadline", "500ms", "--rule", "default=token bucket 100/s burst 50"}
 		if len(urls) > 0 {
-			args = append(args, "--lease")
+			args = append(args, "--prefetch")
 		}
 		urls = append(urls, startDaemon(t, args...))
 	}

@@ -80,7 +80,7 @@ func TestAHungRedisIsAnErrorAndNoEndlessWait(t *testing.T) {
 // A daemon with a policy answers in its way while Redis hangs, and within its deadline.
 func TestADaemonAnswersByItsPolicyWhileRedisHangs(t *testing.T) {
 	server := redistest.Start(t)
-	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+server.Addr, "--lease",
+	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+server.Addr, "--prefetch",
 		"--rule", "login=fixed window 4/1d", "--rule", "mail=5/1d", "--rule", "pay=5/1d",
 		"--on-failure", "allow", "--on-failure", "login=local", "--on-failure", "pay=deny", "--peers", "2")
 	server.Stop()

@@ -132,7 +132,7 @@ func TestDecisionsForEnvoyAreInTheMetrics(t *testing.T) {
 func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 	server := redistest.Start(t)
 	for engine, args := range map[string][]string{
-		"memory": nil, "redis": {"--engine", "redis://" + server.Addr, "--lease", "--deadline", "2s"}, "sql": {"--engine", "sqlite:" + filepath.Join(t.TempDir(), "weir.db"), "--deadline", "2s"},
+		"memory": nil, "redis": {"--engine", "redis://" + server.Addr, "--prefetch", "--deadline", "2s"}, "sql": {"--engine", "sqlite:" + filepath.Join(t.TempDir(), "weir.db"), "--deadline", "2s"},
 	} {
 		d := startSeen(t, args...)
 		d.use(t)
@@ -192,10 +192,10 @@ func TestDaemonsHaveTheMetricsThatThePageSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, args := range map[string][]string{
-		"memory": nil, "redis": {"--engine", "redis://" + redistest.Start(t).Addr, "--deadline", "2s"}, "redis leased": {"--engine", "redis://" + redistest.Start(t).Addr, "--lease", "--deadline", "2s"},
+		"memory": nil, "redis": {"--engine", "redis://" + redistest.Start(t).Addr, "--deadline", "2s"}, "redis prefetched": {"--engine", "redis://" + redistest.Start(t).Addr, "--prefetch", "--deadline", "2s"},
 		"sql": {"--engine", "sqlite:" + filepath.Join(t.TempDir(), "weir.db"), "--deadline", "2s"},
 	} {
-		has := map[string]bool{"all": true, "with rules in files": true, "memory engine": kind == "memory", "with `--engine`": kind != "memory", "with `--lease`": kind == "redis leased",
+		has := map[string]bool{"all": true, "with rules in files": true, "memory engine": kind == "memory", "with `--engine`": kind != "memory", "with `--prefetch`": kind == "redis prefetched",
 			"with Redis": strings.HasPrefix(kind, "redis")}
 		wanted := map[string]bool{}
 		for row := range strings.Lines(string(page)) {

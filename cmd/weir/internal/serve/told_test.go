@@ -133,7 +133,7 @@ func TestToldCostsAreCountedAsASlowModelSays(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for name, args := range map[string][]string{"memory": nil, "Redis": {"--engine", "redis://" + server.Addr, "--deadline", "5s"},
-		"Redis, leased": {"--engine", "redis://" + server.Addr + "/1", "--deadline", "5s", "--lease"}} {
+		"Redis, prefetched": {"--engine", "redis://" + server.Addr + "/1", "--deadline", "5s", "--prefetch"}} {
 		t.Run(name, func(t *testing.T) {
 			client := startEnvoy(t, args...)
 			random, model := rand.New(rand.NewPCG(randtest.Seed(t), 1)), toldModel{map[asksFor]int64{}}

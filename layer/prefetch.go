@@ -13,37 +13,37 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// LeaseOptions configure a Lease.
-type LeaseOptions struct {
+// PrefetchOptions configure a Prefetch.
+type PrefetchOptions struct {
 	// MaxKeys bounds the keys that are looked at. The engine decides the others. Default: 100,000.
 	MaxKeys int
-	// Hold is how long a block lasts at most. One that is not used for a quarter of that goes back sooner. Default: 1 s.
-	Hold time.Duration
+	// MaxAge is how long a block lasts at most. One that is not used for a quarter of that goes back sooner. Default: 1 s.
+	MaxAge time.Duration
 }
 
 const (
-	defaultHold  = time.Second
-	leastLeased  = 2  // units of a block that is worth a lease
-	leasedOf     = 10 // at most a tenth of the capacity is out on lease
+	defaultAge   = time.Second
+	leastBlock   = 2  // units of a block that is worth taking ahead
+	aheadOf      = 10 // at most a tenth of the capacity is taken ahead
 	stockShards  = 64
 	returnTime   = 100 * time.Millisecond // within which units are back
 	returnsBatch = 128
 	fillTime     = 4 * time.Millisecond // for which a caller waits for answers to others, before it asks for itself
 )
 
-// Leased is an engine with a Lease. It is safe for concurrent use.
-type Leased struct {
+// Prefetched is an engine with a Prefetch. It is safe for concurrent use.
+type Prefetched struct {
 	engine
 	below   weir.Engine
 	guard   *Guarded // below; nil without one
 	next    weir.Next
-	options LeaseOptions
+	options PrefetchOptions
 	seed    maphash.Seed
 	clock   clock
 	began   time.Time
 	shards  [stockShards]stockShard
 	keys    atomic.Int64
-	counts  leaseCounts
+	counts  prefetchCounts
 
 	mu       sync.Mutex
 	sweeping bool
@@ -51,7 +51,7 @@ type Leased struct {
 	end      chan struct{}
 }
 
-type leaseCounts struct{ here, asked, returned, lost atomic.Uint64 }
+type prefetchCounts struct{ here, asked, returned, lost atomic.Uint64 }
 
 type stockShard struct {
 	mu  sync.RWMutex
@@ -69,7 +69,7 @@ type stock struct {
 	rule     *weir.Rule
 	left     int64
 	taken    []int64       // the engine's Taken of the block
-	took     time.Duration // before the block was taken; all times are since Leased.began
+	took     time.Duration // before the block was taken; all times are since Prefetched.began
 	ends     time.Duration // when it must not be used any more
 	used     time.Duration
 	block    int64         // units to take ahead the next time
@@ -88,76 +88,76 @@ type fill struct {
 	err     error
 }
 
-// Lease takes blocks of permits of busy keys ahead, and decides from them in process. At most a tenth of the capacity per
-// key and process is out on lease, so that any stretch of time admits at most that more than the limit.
+// Prefetch takes blocks of permits of busy keys ahead, and decides from them in process. At most a tenth of the capacity per
+// key and process is taken ahead, so that any stretch of time admits at most that more than the limit.
 //
-// It leases keys of token buckets, and of one window or cycle alone, that have a capacity of 20 at least. Calls of several
-// requests and of any other rule go to the engine. A block lasts for LeaseOptions.Hold and never beyond the end of a
+// It takes ahead for keys of token buckets, and of one window or cycle alone, that have a capacity of 20 at least. Calls of several
+// requests and of any other rule go to the engine. A block lasts for PrefetchOptions.MaxAge and never beyond the end of a
 // window. Unused permits go back, unless the limit has refilled them. Call Close to give everything back.
-func Lease(e weir.Engine, options LeaseOptions) (*Leased, error) {
-	problems := []error{checkOver(e, leases)}
+func Prefetch(e weir.Engine, options PrefetchOptions) (*Prefetched, error) {
+	problems := []error{checkOver(e, prefetches)}
 	if options.MaxKeys < 0 {
-		problems = append(problems, optionError(leases, "maxKeys", "%d is negative", options.MaxKeys))
+		problems = append(problems, optionError(prefetches, "maxKeys", "%d is negative", options.MaxKeys))
 	}
-	if options.Hold < 0 {
-		problems = append(problems, optionError(leases, "hold", "%v is negative", options.Hold))
+	if options.MaxAge < 0 {
+		problems = append(problems, optionError(prefetches, "maxAge", "%v is negative", options.MaxAge))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	options.MaxKeys, options.Hold = cmp.Or(options.MaxKeys, defaultLocalKeys), cmp.Or(options.Hold, defaultHold)
-	l := &Leased{below: e, next: e.Do, options: options, seed: maphash.MakeSeed(), clock: clockOf(e), end: make(chan struct{})}
-	l.began = l.clock.now()
-	l.guard, _ = weir.Find[*Guarded](e)
-	for i := range l.shards {
-		l.shards[i].all = map[stockKey]*stock{}
+	options.MaxKeys, options.MaxAge = cmp.Or(options.MaxKeys, defaultLocalKeys), cmp.Or(options.MaxAge, defaultAge)
+	p := &Prefetched{below: e, next: e.Do, options: options, seed: maphash.MakeSeed(), clock: clockOf(e), end: make(chan struct{})}
+	p.began = p.clock.now()
+	p.guard, _ = weir.Find[*Guarded](e)
+	for i := range p.shards {
+		p.shards[i].all = map[stockKey]*stock{}
 	}
-	l.engine = weir.Wrap(e, l.around)
-	return l, nil
+	p.engine = weir.Wrap(e, p.around)
+	return p, nil
 }
 
 // Unwrap returns the engine below, for weir.Find.
-func (l *Leased) Unwrap() weir.Engine { return l.below }
+func (p *Prefetched) Unwrap() weir.Engine { return p.below }
 
-func (l *Leased) rank() rank { return leases }
+func (p *Prefetched) rank() rank { return prefetches }
 
-func (l *Leased) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+func (p *Prefetched) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 	if call.Op == weir.OpReserve {
-		return weir.Kit.Reserve(ctx, l, call) // so that takes and settlements pass here
+		return weir.Kit.Reserve(ctx, p, call) // so that takes and settlements pass here
 	}
 	if len(call.Requests) != 1 || call.Identity != "" {
-		return l.pass(ctx, call, next)
+		return p.pass(ctx, call, next)
 	}
 	q := &call.Requests[0]
 	if q.Cost < 0 || q.Cost == 0 && call.Op != weir.OpPeek || q.Rule == nil || call.Within <= 0 && ctx.Err() != nil || len(q.Key) > weir.MaxKey || len(q.Colocation) > weir.MaxKey {
-		return l.pass(ctx, call, next)
+		return p.pass(ctx, call, next)
 	}
 	f := factsOf(q.Rule)
 	if f.most == 0 {
-		return l.pass(ctx, call, next)
+		return p.pass(ctx, call, next)
 	}
 	switch call.Op {
 	case weir.OpTake:
-		return l.take(ctx, call, f)
+		return p.take(ctx, call, f)
 	case weir.OpPeek:
-		return l.peek(ctx, call, q)
+		return p.peek(ctx, call, q)
 	case weir.OpRecord:
-		return l.record(ctx, call, q)
+		return p.record(ctx, call, q)
 	case weir.OpReturn:
-		return l.giveBack(ctx, call, q, f)
+		return p.giveBack(ctx, call, q, f)
 	}
-	return l.pass(ctx, call, next)
+	return p.pass(ctx, call, next)
 }
 
 // pass passes a call on that the stocks do not concern. A reset forgets them.
-func (l *Leased) pass(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+func (p *Prefetched) pass(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 	a, err := next(ctx, call)
 	if call.Op != weir.OpReset {
 		return a, err
 	}
 	for i := range call.Requests {
 		if q := &call.Requests[i]; q.Rule != nil {
-			if s := l.find(q); s != nil {
+			if s := p.find(q); s != nil {
 				s.mu.Lock()
 				s.left = 0
 				s.mu.Unlock()
@@ -168,36 +168,36 @@ func (l *Leased) pass(ctx context.Context, call weir.Call, next weir.Next) (weir
 }
 
 // shard returns the shard of a key.
-func (l *Leased) shard(key string) *stockShard {
-	return &l.shards[maphash.String(l.seed, key)%stockShards]
+func (p *Prefetched) shard(key string) *stockShard {
+	return &p.shards[maphash.String(p.seed, key)%stockShards]
 }
 
 // find returns the stock of a key, or nil.
-func (l *Leased) find(q *weir.Request) *stock {
-	shard := l.shard(q.Key)
+func (p *Prefetched) find(q *weir.Request) *stock {
+	shard := p.shard(q.Key)
 	shard.mu.RLock()
 	defer shard.mu.RUnlock()
 	return shard.all[stockKey{q.Rule.Name(), q.Key, q.Colocation}]
 }
 
 // stock returns the stock of a key, and makes one if there is room.
-func (l *Leased) stock(q *weir.Request) *stock {
-	if s := l.find(q); s != nil {
+func (p *Prefetched) stock(q *weir.Request) *stock {
+	if s := p.find(q); s != nil {
 		return s
 	}
-	if l.keys.Load() >= int64(l.options.MaxKeys) {
+	if p.keys.Load() >= int64(p.options.MaxKeys) {
 		return nil
 	}
 	name := stockKey{q.Rule.Name(), q.Key, q.Colocation}
-	shard := l.shard(q.Key)
+	shard := p.shard(q.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	s := shard.all[name]
 	if s == nil {
 		s = &stock{name: name, rule: q.Rule}
 		shard.all[name] = s
-		l.keys.Add(1)
-		l.sweep()
+		p.keys.Add(1)
+		p.sweep()
 	}
 	return s
 }
@@ -211,68 +211,68 @@ func (s *stock) alive(now time.Duration) int64 {
 }
 
 // Take works like that of every engine. It keeps a request that the stock decides on the stack.
-func (l *Leased) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+func (p *Prefetched) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
 	if len(requests) == 1 && requests[0].Rule != nil && requests[0].Cost > 0 && ctx.Err() == nil {
-		if a, ok := l.takeHere(&requests[0]); ok {
+		if a, ok := p.takeHere(&requests[0]); ok {
 			return a.Decision, nil
 		}
 	}
-	return l.engine.Take(ctx, slices.Clone(requests)...)
+	return p.engine.Take(ctx, slices.Clone(requests)...)
 }
 
 // takeHere takes from the stock if there is enough.
-func (l *Leased) takeHere(q *weir.Request) (a weir.Answer, ok bool) {
-	s := l.find(q)
+func (p *Prefetched) takeHere(q *weir.Request) (a weir.Answer, ok bool) {
+	s := p.find(q)
 	if s == nil {
 		return a, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := l.now()
-	if s.gone || s.alive(now) < q.Cost || !sameLimits(s.rule, q.Rule) || l.closed.Load() {
+	now := p.now()
+	if s.gone || s.alive(now) < q.Cost || !sameLimits(s.rule, q.Rule) || p.closed.Load() {
 		return a, false
 	}
-	return weir.Answer{Decision: l.use(s, q.Cost, now), Taken: s.taken}, true
+	return weir.Answer{Decision: p.use(s, q.Cost, now), Taken: s.taken}, true
 }
 
 // use takes a cost that the stock has. The caller holds the lock of s.
-func (l *Leased) use(s *stock, cost int64, now time.Duration) weir.Decision {
+func (p *Prefetched) use(s *stock, cost int64, now time.Duration) weir.Decision {
 	s.left -= cost
 	s.used = now
-	l.counts.here.Add(1)
+	p.counts.here.Add(1)
 	return s.answer(now)
 }
 
 // take takes from the stock, or asks the engine for what is missing.
-func (l *Leased) take(ctx context.Context, call weir.Call, f *facts) (weir.Answer, error) {
+func (p *Prefetched) take(ctx context.Context, call weir.Call, f *facts) (weir.Answer, error) {
 	q := &call.Requests[0]
 	var until time.Duration // when it does not wait for answers to others any more
 	for {
-		s := l.stock(q)
-		if s == nil || l.closed.Load() {
-			return l.next(ctx, call)
+		s := p.stock(q)
+		if s == nil || p.closed.Load() {
+			return p.next(ctx, call)
 		}
 		s.mu.Lock()
-		switch now := l.now(); {
+		switch now := p.now(); {
 		case s.gone:
 			s.mu.Unlock()
 			continue
 		case s.fill == nil && s.rule != q.Rule && !sameLimits(s.rule, q.Rule):
-			l.change(s, q.Rule)
+			p.change(s, q.Rule)
 		case s.alive(now) >= q.Cost:
-			a := weir.Answer{Decision: l.use(s, q.Cost, now), Taken: s.taken}
+			a := weir.Answer{Decision: p.use(s, q.Cost, now), Taken: s.taken}
 			s.mu.Unlock()
 			return a, nil
 		case s.fill != nil:
 			wait, missing := s.fill, q.Cost-s.alive(now)
 			s.mu.Unlock()
 			until = cmp.Or(until, now+fillTime)
-			if a, err, answered := l.await(ctx, call, wait, missing, until-now); answered {
+			if a, err, answered := p.await(ctx, call, wait, missing, until-now); answered {
 				return a, err
 			}
 			continue
 		default:
-			return l.refill(ctx, call, s, f)
+			return p.refill(ctx, call, s, f)
 		}
 		s.mu.Unlock()
 	}
@@ -289,7 +289,7 @@ func (s *stock) answer(now time.Duration) weir.Decision {
 
 // await waits for the engine's answer to another caller. A refusal is also one of any cost that is not smaller. If the answer
 // takes longer than left, the caller asks for itself, so that it does not wait for many.
-func (l *Leased) await(ctx context.Context, call weir.Call, f *fill, missing int64, left time.Duration) (a weir.Answer, err error, answered bool) {
+func (p *Prefetched) await(ctx context.Context, call weir.Call, f *fill, missing int64, left time.Duration) (a weir.Answer, err error, answered bool) {
 	ended := ctx.Done()
 	if call.Within > 0 {
 		ended, left = nil, min(left, call.Within)
@@ -303,10 +303,10 @@ func (l *Leased) await(ctx context.Context, call weir.Call, f *fill, missing int
 		return a, leftError{ctx.Err()}, true
 	case <-timer.C:
 	}
-	l.counts.asked.Add(1)
-	a, err = l.next(ctx, call)
-	if err == nil && !a.Decision.Allowed { // perhaps because the other caller has leased the rest
-		if here, ok := l.takeHere(&call.Requests[0]); ok {
+	p.counts.asked.Add(1)
+	a, err = p.next(ctx, call)
+	if err == nil && !a.Decision.Allowed { // perhaps because the other caller has taken the rest ahead
+		if here, ok := p.takeHere(&call.Requests[0]); ok {
 			a = here
 		}
 	}
@@ -322,14 +322,14 @@ func (leftError) WasCounted() weir.Counted { return weir.CountedNo }
 
 // refill asks the engine for what is missing, and for a block on top. The caller holds the lock of s, which refill
 // releases.
-func (l *Leased) refill(ctx context.Context, call weir.Call, s *stock, f *facts) (a weir.Answer, err error) {
+func (p *Prefetched) refill(ctx context.Context, call weir.Call, s *stock, f *facts) (a weir.Answer, err error) {
 	q := call.Requests[0]
-	began := l.now()
-	l.drop(s, began)
+	began := p.now()
+	p.drop(s, began)
 	kept := s.left
 	s.left = 0 // so that nobody else uses it meanwhile
 	q.Cost -= kept
-	block := s.heat(began, f.most, l.options.Hold)
+	block := s.heat(began, f.most, p.options.MaxAge)
 	s.fill = &fill{done: make(chan struct{}), cost: q.Cost}
 	s.mu.Unlock()
 	call.Requests = []weir.Request{q}
@@ -337,18 +337,18 @@ func (l *Leased) refill(ctx context.Context, call weir.Call, s *stock, f *facts)
 		call.Op, call.Most = weir.OpTakeUpTo, 1+more
 		call.Lease = cmp.Or(call.Lease, weir.Kit.NewLease()) // so that the answer tells the instant
 	}
-	l.counts.asked.Add(1)
+	p.counts.asked.Add(1)
 	err = errPanicked // unless the engine answers
 	defer func() {
-		left := call.Within <= 0 && ctx.Err() != nil || call.Within > 0 && l.now()-began >= call.Within
-		l.filled(s, f, &a, err, !left, kept, q.Cost, began)
-		if l.closed.Load() {
-			l.send(l.idle(l.now(), true))
+		left := call.Within <= 0 && ctx.Err() != nil || call.Within > 0 && p.now()-began >= call.Within
+		p.filled(s, f, &a, err, !left, kept, q.Cost, began)
+		if p.closed.Load() {
+			p.send(p.idle(p.now(), true))
 		}
 	}()
-	if a, err = l.next(ctx, call); call.Op == weir.OpTakeUpTo && errors.Is(err, errors.ErrUnsupported) {
+	if a, err = p.next(ctx, call); call.Op == weir.OpTakeUpTo && errors.Is(err, errors.ErrUnsupported) {
 		call.Op, call.Most = weir.OpTake, 0 // so the engine cannot give blocks
-		a, err = l.next(ctx, call)
+		a, err = p.next(ctx, call)
 	}
 	return a, err
 }
@@ -357,13 +357,13 @@ var errPanicked = errors.New("layer: take: the engine panicked")
 
 // filled takes in the answer of the engine to a cost, and tells it to the callers that came meanwhile if it is shared. What was
 // kept in the stock is used if the cost was admitted.
-func (l *Leased) filled(s *stock, f *facts, a *weir.Answer, err error, shared bool, kept, cost int64, began time.Duration) {
+func (p *Prefetched) filled(s *stock, f *facts, a *weir.Answer, err error, shared bool, kept, cost int64, began time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	filled, d := s.fill, a.Decision
 	s.fill = nil
 	if err == nil {
-		s.decision, s.at = d, l.now()
+		s.decision, s.at = d, p.now()
 	}
 	switch {
 	case err != nil || !d.Allowed:
@@ -375,7 +375,7 @@ func (l *Leased) filled(s *stock, f *facts, a *weir.Answer, err error, shared bo
 		}
 		s.taken = taken
 		s.left = min(scaled(cost, max(a.Times, 1)-1, 1), f.most)
-		s.took, s.ends = began, began+l.options.Hold
+		s.took, s.ends = began, began+p.options.MaxAge
 		if known := &f.limits[0]; known.refill == weir.RefillWindow { // the answer names the end of this window, or of a later one
 			s.ends = min(s.ends, began+(d.ResetAfter-1)%known.period+1)
 		}
@@ -402,30 +402,30 @@ func (s *stock) heat(now time.Duration, most int64, hold time.Duration) int64 {
 }
 
 // peek adds the stock to the answer of the engine.
-func (l *Leased) peek(ctx context.Context, call weir.Call, q *weir.Request) (weir.Answer, error) {
-	s := l.find(q)
+func (p *Prefetched) peek(ctx context.Context, call weir.Call, q *weir.Request) (weir.Answer, error) {
+	s := p.find(q)
 	if s == nil {
-		return l.next(ctx, call)
+		return p.next(ctx, call)
 	}
 	s.mu.Lock()
-	left := s.alive(l.now())
+	left := s.alive(p.now())
 	s.mu.Unlock()
 	missing := *q
 	missing.Cost = max(q.Cost-left, 0)
 	call.Requests = []weir.Request{missing}
-	a, err := l.next(ctx, call)
+	a, err := p.next(ctx, call)
 	a.Decision.Remaining += left
 	return a, err
 }
 
 // record takes a cost from the stock, and has the engine record the rest.
-func (l *Leased) record(ctx context.Context, call weir.Call, q *weir.Request) (weir.Answer, error) {
-	s := l.find(q)
+func (p *Prefetched) record(ctx context.Context, call weir.Call, q *weir.Request) (weir.Answer, error) {
+	s := p.find(q)
 	if s == nil {
-		return l.next(ctx, call)
+		return p.next(ctx, call)
 	}
 	s.mu.Lock()
-	now := l.now()
+	now := p.now()
 	here := min(s.alive(now), q.Cost)
 	s.left -= here
 	a := weir.Answer{Decision: s.answer(now)}
@@ -436,23 +436,23 @@ func (l *Leased) record(ctx context.Context, call weir.Call, q *weir.Request) (w
 	rest := *q
 	rest.Cost -= here
 	call.Requests = []weir.Request{rest}
-	return l.next(ctx, call)
+	return p.next(ctx, call)
 }
 
 // giveBack puts units into the stock, if it has room for them. Settled units of a window only go into the block that they
 // are of, because another one may be of a later window.
-func (l *Leased) giveBack(ctx context.Context, call weir.Call, q *weir.Request, f *facts) (weir.Answer, error) {
-	s := l.find(q)
-	if s == nil || l.guard != nil && l.guard.local.gave(&call) {
-		return l.next(ctx, call)
+func (p *Prefetched) giveBack(ctx context.Context, call weir.Call, q *weir.Request, f *facts) (weir.Answer, error) {
+	s := p.find(q)
+	if s == nil || p.guard != nil && p.guard.local.gave(&call) {
+		return p.next(ctx, call)
 	}
 	s.mu.Lock()
 	ofBlock := call.Taken == nil || f.limits[0].refill == weir.RefillRate || slices.Equal(call.Taken, s.taken)
-	if now := l.now(); ofBlock && s.alive(now) > 0 && s.fill == nil && q.Cost <= f.most-s.left {
+	if now := p.now(); ofBlock && s.alive(now) > 0 && s.fill == nil && q.Cost <= f.most-s.left {
 		defer s.mu.Unlock()
 		s.left += q.Cost
 		return weir.Answer{Decision: s.answer(now)}, nil
 	}
 	s.mu.Unlock()
-	return l.next(ctx, call)
+	return p.next(ctx, call)
 }

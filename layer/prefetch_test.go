@@ -14,18 +14,18 @@ import (
 	"github.com/weirflow/weir/limittest"
 )
 
-// leaseOver has hot keys decided in process, and gives up on the engine after 15 ms.
-func leaseOver(redis weir.Engine) (*layer.Leased, error) {
+// prefetchOver has hot keys decided in process, and gives up on the engine after 15 ms.
+func prefetchOver(redis weir.Engine) (*layer.Prefetched, error) {
 	guard, err := layer.Guard(redis, layer.GuardOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return layer.Lease(guard, layer.LeaseOptions{})
+	return layer.Prefetch(guard, layer.PrefetchOptions{})
 }
 
-func leased(t testing.TB, e weir.Engine) *layer.Leased {
+func prefetched(t testing.TB, e weir.Engine) *layer.Prefetched {
 	t.Helper()
-	l, err := layer.Lease(e, layer.LeaseOptions{})
+	l, err := layer.Prefetch(e, layer.PrefetchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +34,10 @@ func leased(t testing.TB, e weir.Engine) *layer.Leased {
 }
 
 // The suite moves a clock of the engine that the layer does not see, so blocks last for a nanosecond.
-func TestAnEngineBelowALeasePassesTheSuite(t *testing.T) {
+func TestAnEngineBelowAPrefetchPassesTheSuite(t *testing.T) {
 	limittest.Run(t, func(clock func() int64) weir.Engine {
 		memory := weir.NewMemory(weir.MemoryOptions{Clock: clock})
-		l, err := layer.Lease(weir.Kit.EngineOf(memory.Do, memory.Check), layer.LeaseOptions{Hold: 1})
+		l, err := layer.Prefetch(weir.Kit.EngineOf(memory.Do, memory.Check), layer.PrefetchOptions{MaxAge: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestAnEngineBelowALeasePassesTheSuite(t *testing.T) {
 func TestAHotKeyIsDecidedHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=1000000/1s burst 100000")
-		l := leased(t, r)
+		l := prefetched(t, r)
 		const n = 50_000
 		for range n {
 			if takes(t, l, 1, rule, "k") != 1 {
@@ -72,7 +72,7 @@ func TestAStockLastsWhileTheEngineIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=1000000/1s burst 100000")
 		r.punctual = true
-		l, err := leaseOver(r)
+		l, err := prefetchOver(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,10 +90,10 @@ func TestAStockLastsWhileTheEngineIsAway(t *testing.T) {
 	})
 }
 
-func TestAColdKeyIsNotLeased(t *testing.T) {
+func TestNothingIsTakenAheadForAColdKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=1000/1h")
-		l := leased(t, r)
+		l := prefetched(t, r)
 		for range 10 {
 			takes(t, l, 1, rule, "k")
 			time.Sleep(2 * time.Second)
@@ -102,7 +102,7 @@ func TestAColdKeyIsNotLeased(t *testing.T) {
 			t.Errorf("the engine has %d left, want the takes alone to be counted", got)
 		}
 		if s := l.Stats(); s.Out != 0 || s.Here != 0 || s.Keys != 0 {
-			t.Errorf("got %+v, want nothing on lease, and the key forgotten", s)
+			t.Errorf("got %+v, want nothing taken ahead, and the key forgotten", s)
 		}
 		l.Close()
 	})
@@ -112,10 +112,10 @@ func TestAColdKeyIsNotLeased(t *testing.T) {
 func TestNoUnitIsLostOrMintedWithoutTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 1000/366d")
-		l, other := leased(t, r), leased(t, r)
+		l, other := prefetched(t, r), prefetched(t, r)
 		used := int64(0)
 		for i := range 400 {
-			l := []*layer.Leased{l, other}[i%2]
+			l := []*layer.Prefetched{l, other}[i%2]
 			d, err := l.Take(t.Context(), rule.For("k", int64(i%7)))
 			if err != nil {
 				t.Fatal(err)
@@ -124,7 +124,7 @@ func TestNoUnitIsLostOrMintedWithoutTime(t *testing.T) {
 				used += int64(i % 7)
 			}
 			if at, out := remaining(t, r.memory, rule, "k"), l.Stats().Out; out > 100 || at < 0 {
-				t.Fatalf("%d are out on lease, and %d left", out, at)
+				t.Fatalf("%d are taken ahead, and %d left", out, at)
 			}
 			if got, want := remaining(t, r.memory, rule, "k"), 1000-used-l.Stats().Out-other.Stats().Out; i%2 == 0 && got > 1000-used {
 				t.Fatalf("take %d: the engine has %d left, want at most %d", i, got, want)
@@ -142,15 +142,15 @@ func TestNoUnitIsLostOrMintedWithoutTime(t *testing.T) {
 func TestACostAboveTheStockIsAskedForTheDifference(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 100/366d")
-		l := leased(t, r)
+		l := prefetched(t, r)
 		takes(t, l, 5, rule, "k") // the fourth takes two ahead
 		if out := l.Stats().Out; out < 1 {
-			t.Fatalf("%d are out on lease, want some", out)
+			t.Fatalf("%d are taken ahead, want some", out)
 		}
 		out, at := l.Stats().Out, remaining(t, r.memory, rule, "k")
 		d, err := l.Take(t.Context(), rule.For("k", at+out+1))
 		if err != nil || d.Allowed || l.Stats().Out != out {
-			t.Errorf("a cost of one too many: got %+v, %v and %d on lease, want a refusal that keeps the %d", d, err, l.Stats().Out, out)
+			t.Errorf("a cost of one too many: got %+v, %v and %d taken ahead, want a refusal that keeps the %d", d, err, l.Stats().Out, out)
 		}
 		d, err = l.Take(t.Context(), rule.For("k", at+out))
 		if err != nil || !d.Allowed || l.Stats().Out != 0 || remaining(t, r.memory, rule, "k") != 0 {
@@ -165,14 +165,14 @@ func TestAStockEndsWithItsWindow(t *testing.T) {
 	for _, text := range []string{"fixed window 1000/1s", "sliding window 1000/1s", "cycle 1000/1s origin 500ms"} {
 		synctest.Test(t, func(t *testing.T) {
 			r, rule := newRemote(), mustRule(t, "r="+text)
-			l := leased(t, r)
+			l := prefetched(t, r)
 			time.Sleep(900 * time.Millisecond)
 			if rule.String() == "r=cycle 1000/s origin 500ms" {
 				time.Sleep(500 * time.Millisecond)
 			}
 			takes(t, l, 25, rule, "k")
 			if out := l.Stats().Out; out < 10 {
-				t.Fatalf("%s: %d are out on lease, want some", text, out)
+				t.Fatalf("%s: %d are taken ahead, want some", text, out)
 			}
 			time.Sleep(100 * time.Millisecond)
 			before := r.calls.Load()
@@ -192,11 +192,11 @@ func TestAStockEndsWithItsWindow(t *testing.T) {
 func TestOnlyWhatStillCountsGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, slow, fast := newRemote(), mustRule(t, "slow=1000/1h"), mustRule(t, "fast=1000/1s")
-		l := leased(t, r)
+		l := prefetched(t, r)
 		takes(t, l, 25, slow, "k")
 		takes(t, l, 25, fast, "k")
 		if out := l.Stats().Out; out < 20 {
-			t.Fatalf("%d are out on lease, want some of each", out)
+			t.Fatalf("%d are taken ahead, want some of each", out)
 		}
 		time.Sleep(2 * time.Second)
 		s := l.Stats()
@@ -213,7 +213,7 @@ func TestOnlyWhatStillCountsGoesBack(t *testing.T) {
 func TestCostsKnownLaterSettleThroughTheStock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 1000/366d")
-		l := leased(t, r)
+		l := prefetched(t, r)
 		takes(t, l, 60, rule, "k")
 		for actual, want := range map[int64]int64{2: 2, 9: 9, 0: 0} {
 			before := remaining(t, l, rule, "k")
@@ -232,10 +232,10 @@ func TestCostsKnownLaterSettleThroughTheStock(t *testing.T) {
 	})
 }
 
-func TestTheEngineDecidesWhatCannotBeLeased(t *testing.T) {
+func TestTheEngineDecidesWhatCannotBeTakenAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRemote()
-		l := leased(t, r)
+		l := prefetched(t, r)
 		for _, text := range []string{"rate gate 100/1h", "sliding log 100/1h", "concurrency 100", "leaky bucket 100/1h queue 99", "unlimited", "deny all", "19/1h", "100/1h and fixed window 100/1h"} {
 			rule, before := mustRule(t, "r "+text+"="+text), r.calls.Load()
 			takes(t, l, 20, rule, "k")
@@ -262,7 +262,7 @@ func TestTheEngineDecidesWhatCannotBeLeased(t *testing.T) {
 func TestAChangedLimitGivesTheStockBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, wide, narrow := newRemote(), mustRule(t, "r=fixed window 1000/366d"), mustRule(t, "r=fixed window 100/366d")
-		l := leased(t, r)
+		l := prefetched(t, r)
 		takes(t, l, 50, wide, "k")
 		takes(t, l, 1, narrow, "k")
 		synctest.Wait()
@@ -270,7 +270,7 @@ func TestAChangedLimitGivesTheStockBack(t *testing.T) {
 			t.Errorf("%d more are admitted under the narrow limit, want 49", got)
 		}
 		if out := l.Stats().Out; out > 10 {
-			t.Errorf("%d are out on lease, want at most a tenth of the narrow limit", out)
+			t.Errorf("%d are taken ahead, want at most a tenth of the narrow limit", out)
 		}
 		l.Close()
 		synctest.Wait()
@@ -281,7 +281,7 @@ func TestCallersThatComeDuringARefillShareItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 100/366d")
 		r.trip.Store(int64(time.Millisecond / 10))
-		l := leased(t, r)
+		l := prefetched(t, r)
 		var admitted atomic.Int64
 		var all sync.WaitGroup
 		began := time.Now()
@@ -319,7 +319,7 @@ func TestCallersThatComeDuringARefillShareItsAnswer(t *testing.T) {
 func TestAResetForgetsTheStock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 1000/366d")
-		l := leased(t, r)
+		l := prefetched(t, r)
 		takes(t, l, 50, rule, "k")
 		if err := l.Reset(t.Context(), rule.For("k", 1)); err != nil {
 			t.Fatal(err)
@@ -338,7 +338,7 @@ func TestCallersOfOneKeyAnswerInTimeWhileTheEngineHangs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, rule := newRemote(), mustRule(t, "r=fixed window 1000/1d")
 				g := guarded(t, r, layer.GuardOptions{OnFailure: policy, Peers: 1})
-				l := leased(t, g)
+				l := prefetched(t, g)
 				thaw := r.hangs()
 				ctx, cancel := context.WithCancel(t.Context())
 				var all sync.WaitGroup
@@ -370,7 +370,7 @@ func TestUnitsThatAPolicyAdmittedAreNotGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, drained, fresh := newRemote(), mustRule(t, "drained=1000/366d"), mustRule(t, "fresh=1000/366d")
 		g := guarded(t, r, layer.GuardOptions{OnFailure: layer.Allow})
-		l := leased(t, g)
+		l := prefetched(t, g)
 		takes(t, r.memory, 1000, drained, "k")
 		r.fails.Store(true)
 		takes(t, l, 50, drained, "k")
@@ -385,7 +385,7 @@ func TestUnitsThatAPolicyAdmittedAreNotGivenBack(t *testing.T) {
 		}
 		before := remaining(t, l, fresh, "k")
 		if takes(t, l, 50, fresh, "k"); l.Stats().Out == 0 {
-			t.Fatalf("got %+v after %d takes, want some on lease", l.Stats(), 50+used)
+			t.Fatalf("got %+v after %d takes, want some taken ahead", l.Stats(), 50+used)
 		}
 		if err := held.Cancel(t.Context()); err != nil {
 			t.Error(err)
@@ -405,7 +405,7 @@ func TestUnitsThatAPolicyAdmittedAreNotGivenBack(t *testing.T) {
 func TestAnEngineThatGivesNoBlocksDecidesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, rule := weir.NewMemory(weir.MemoryOptions{}), mustRule(t, "r=fixed window 100/366d")
-		l := leased(t, weir.Kit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
+		l := prefetched(t, weir.Kit.EngineOf(func(ctx context.Context, call weir.Call) (weir.Answer, error) {
 			if call.Op == weir.OpTakeUpTo {
 				return weir.Answer{}, weir.Kit.Unsupported(call.Op, "is not made here")
 			}
@@ -418,9 +418,9 @@ func TestAnEngineThatGivesNoBlocksDecidesAlone(t *testing.T) {
 	})
 }
 
-func BenchmarkLeased(b *testing.B) {
+func BenchmarkPrefetched(b *testing.B) {
 	rule, memory := mustRule(b, "r=1000000/1s burst 100000"), weir.NewMemory(weir.MemoryOptions{})
-	l := leased(b, weir.Kit.EngineOf(memory.Do, memory.Check))
+	l := prefetched(b, weir.Kit.EngineOf(memory.Do, memory.Check))
 	keys := make([]string, 1000)
 	for i := range keys {
 		keys[i] = key(i)
