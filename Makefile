@@ -70,7 +70,8 @@ deps: ## install missing programs that the tests need
 fmt: ## fail if gofmt would change a file
 	@$(STAGE) gofmt scripts/gofmt.sh
 
-lint: ## run vet for 64 and 32 bits, and staticcheck; build without SQLite
+lint: ## run vet for 64 and 32 bits, and staticcheck; build without SQLite; read the subjects of commits
+	@$(STAGE) subjects scripts/subjects.sh
 	@$(STAGE) vet go vet work
 	@$(STAGE) 'vet 386' env GOARCH=386 CGO_ENABLED=0 go vet work
 	@$(STAGE) staticcheck go run $(STATICCHECK) work
@@ -143,6 +144,9 @@ tag: ## tag VERSION=v0.1.0 of every module that users import; pushes nothing
 
 dist: ## build what a version ships, from the last commit, into dist: programs, packages, an image; 15 minutes the first time
 	@PLATFORMS='$(PLATFORMS)' scripts/dist.sh $(NFPM) $(CYCLONEDX) $(CRANE)
+
+sign: ## sign dist/SHA256SUMS with the key in SIGNING_KEY, if there is one
+	@scripts/sign.sh
 
 image: ## build the image of the last commit for this machine, an OCI archive in dist; needs no Docker, and takes minutes
 	@PLATFORMS=linux/$$(go env GOARCH) scripts/dist.sh --image $(CRANE)

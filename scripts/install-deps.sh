@@ -10,6 +10,7 @@ needed=(
 	"curl  curl      scripts/readme.sh runs the curl line that weir serve prints"
 	"gcc   gcc       the race detector links with C"
 	"git   git       scripts/readme.sh starts from a fresh clone"
+	"gpg   gnupg     scripts/sign.sh signs checksums"
 	"pkill procps    scripts/readme.sh stops the program that go run started"
 	"redis-cli redis-tools redislimit runs the commands of docs/reference/redis.md"
 	"/usr/lib/python3/dist-packages/redis python3-redis the tests of weir serve --resp ask through redis-py"
