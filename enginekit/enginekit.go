@@ -22,6 +22,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/rule"
@@ -101,6 +103,79 @@ func Calls(op weir.Op, requests ...weir.Request) []weir.Call {
 		calls[i] = weir.Call{Op: op, Requests: requests[i : i+1 : i+1]}
 	}
 	return calls
+}
+
+// Decisions returns what a call asks to decide, with what became of it: the call itself, or each call of an OpEach. So a layer
+// passes a call on once, whatever it is, and then looks at one decision after the other. What it changes in a Decision is
+// changed in the answer. After an error of an OpEach each of its calls has that error.
+func Decisions(call *weir.Call, a *weir.Answer, err error) iter.Seq2[*weir.Call, *weir.Result] {
+	return func(yield func(*weir.Call, *weir.Result) bool) {
+		if call.Op != weir.OpEach {
+			r := weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
+			yield(call, &r)
+			a.Decision = r.Decision
+			return
+		}
+		for i := range asked(call) {
+			r := &call.Each.Results[i]
+			if r.Err == nil {
+				r.Err = err
+			}
+			if !yield(&call.Each.Calls[i], r) {
+				return
+			}
+		}
+	}
+}
+
+// asked returns the calls of an OpEach that have a place for their result.
+func asked(call *weir.Call) []weir.Call {
+	if call.Each == nil {
+		return nil
+	}
+	return call.Each.Calls[:min(len(call.Each.Calls), len(call.Each.Results))]
+}
+
+// Changed returns a call by which a layer asks in the place of another one: change changes it, or each call of an OpEach. The
+// results stay where they are, and the calls of the caller as they were.
+func Changed(call weir.Call, change func(*weir.Call)) weir.Call {
+	if call.Op != weir.OpEach {
+		change(&call)
+	} else if call.Each != nil {
+		call.Each = &weir.Batch{Calls: slices.Clone(call.Each.Calls), Results: call.Each.Results}
+		for i := range call.Each.Calls {
+			change(&call.Each.Calls[i])
+		}
+	}
+	return call
+}
+
+// DecideEach makes each call of an OpEach with decide, for engines and layers that answer by themselves. An error concerns all
+// calls, and then none was made.
+func DecideEach(b *weir.Batch, decide func(weir.Call) (weir.Answer, error)) error {
+	if b == nil {
+		return nil
+	}
+	if err := weir.Kit.CheckEach(b.Calls, b.Results); err != nil {
+		return err
+	}
+	for i := range b.Calls {
+		if r := &b.Results[i]; r.Err == nil {
+			a, err := decide(b.Calls[i])
+			*r = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
+		}
+	}
+	return nil
+}
+
+// Binding returns the index of the request that a decision names, or 0.
+func Binding(d *weir.Decision, requests []weir.Request) int {
+	for i := range requests {
+		if q := &requests[i]; q.Key == d.Key && q.Rule != nil && q.Rule.Name() == d.Rule {
+			return i
+		}
+	}
+	return 0
 }
 
 // Bound returns the context in which an engine decides a call: see weir.Call.Within. An engine calls cancel when it has

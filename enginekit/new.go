@@ -1,6 +1,7 @@
 package enginekit
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/weirflow/weir"
@@ -62,21 +63,8 @@ func (e *engine) answer(ctx context.Context, c *weir.Call) (a weir.Answer, err e
 }
 
 func (e *engine) each(ctx context.Context, batch *weir.Batch) error {
-	if batch == nil {
-		return nil
+	if err := ctx.Err(); err != nil && batch != nil {
+		return cmp.Or(weir.Kit.CheckEach(batch.Calls, batch.Results), CannotDecide(weir.OpEach, err))
 	}
-	calls, results := batch.Calls, batch.Results
-	if err := weir.Kit.CheckEach(calls, results); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return CannotDecide(weir.OpEach, err)
-	}
-	for i := range calls {
-		if results[i].Err == nil {
-			a, err := e.do(ctx, calls[i])
-			results[i] = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
-		}
-	}
-	return nil
+	return DecideEach(batch, func(c weir.Call) (weir.Answer, error) { return e.do(ctx, c) })
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // DenyOptions configure a DenyUntil.
@@ -87,20 +88,16 @@ func (d *Denier) around(ctx context.Context, call weir.Call, next weir.Next) (we
 		}
 	case weir.OpReserve:
 		return weir.Kit.Reserve(ctx, d, call) // so that takes and settlements pass here
-	case weir.OpReturn, weir.OpReset:
-		a, err := next(ctx, call)
-		d.forget(call.Requests)
-		return a, err
-	case weir.OpEach:
-		a, err := next(ctx, call)
-		if call.Each != nil {
-			d.settleEach(call.Each.Calls)
-		}
-		return a, err
 	}
 	a, err := next(ctx, call)
-	if call.Op != weir.OpPeek {
-		d.taken(call.Requests)
+	for c := range enginekit.Decisions(&call, &a, err) {
+		switch c.Op {
+		case weir.OpReturn, weir.OpReset:
+			d.forget(c.Requests)
+		case weir.OpPeek:
+		default:
+			d.taken(c.Requests)
+		}
 	}
 	return a, err
 }
@@ -227,17 +224,6 @@ func (d *Denier) forget(requests []weir.Request) {
 	for _, q := range requests {
 		if q.Rule != nil {
 			d.placeOf(q.Rule.Name(), q.Key).Store(&denial{})
-		}
-	}
-}
-
-func (d *Denier) settleEach(calls []weir.Call) {
-	for _, c := range calls {
-		switch c.Op {
-		case weir.OpReturn:
-			d.forget(c.Requests)
-		case weir.OpTake, weir.OpRecord:
-			d.taken(c.Requests)
 		}
 	}
 }

@@ -75,6 +75,29 @@ func TestARefusedCostIsRefusedHereUntilItsTime(t *testing.T) {
 	})
 }
 
+// A booking takes units, so that a refusal from before tells too early a time: in whatever call it is made.
+func TestABookingForgetsARefusalAloneAndAmongOtherCalls(t *testing.T) {
+	for name, book := range map[string]func(*layer.Denier, weir.Call) error{
+		"alone": func(d *layer.Denier, c weir.Call) error { _, err := d.Do(t.Context(), c); return err },
+		"among others": func(d *layer.Denier, c weir.Call) error {
+			return d.Each(t.Context(), []weir.Call{c}, make([]weir.Result, 1))
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r, rule := newRemote(), mustRule(t, "r=10/1s")
+			d := denying(t, r)
+			takes(t, d, 10, rule, "k")
+			takes(t, d, 5, rule, "k")
+			if err := book(d, weir.Call{Op: weir.OpReserveAhead, Longest: time.Second, Requests: []weir.Request{rule.For("k", 1)}}); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := d.Take(t.Context(), rule.For("k", 5)); err != nil || got.RetryAfter != 600*time.Millisecond {
+				t.Errorf("%s: got %+v, %v, want to retry after 600ms", name, got, err)
+			}
+		})
+	}
+}
+
 func TestARefusalIsRememberedForASecondAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=fixed window 1/1d")

@@ -209,34 +209,27 @@ func (g *Guarded) around(ctx context.Context, call weir.Call, _ weir.Next) (weir
 // answered passes an answer of the engine on, or has the policy answer what the engine failed to.
 func (g *Guarded) answered(call weir.Call, a weir.Answer, err error) (weir.Answer, error) {
 	switch {
-	case err == nil && call.Op == weir.OpReset:
-		g.local.forget(call)
-	case err == nil && call.Op == weir.OpEach:
-		for i := range call.Each.Results {
-			if r := &call.Each.Results[i]; !ofRequest(r.Err) {
-				a, err := g.failed(call.Each.Calls[i], r.Err)
+	case call.Op == weir.OpEach && err == nil:
+		for c, r := range enginekit.Decisions(&call, &a, nil) {
+			if !ofRequest(r.Err) {
+				a, err := g.failed(*c, r.Err)
 				*r = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
 			}
 		}
+	case call.Op == weir.OpEach && !ofRequest(err):
+		return a, enginekit.DecideEach(call.Each, func(c weir.Call) (weir.Answer, error) { return g.failed(c, err) })
+	case err == nil && call.Op == weir.OpReset:
+		g.local.forget(call)
 	case !ofRequest(err):
 		return g.failed(call, err)
 	}
 	return a, err
 }
 
-// failed has the policy answer a call in which the engine has failed.
+// failed has the policy answer one decision in which the engine has failed.
 func (g *Guarded) failed(call weir.Call, err error) (weir.Answer, error) {
 	if bad := checked(&call); bad != nil { // which the engine has not come to say
 		return weir.Answer{}, bad
-	}
-	if call.Op == weir.OpEach {
-		for i, c := range call.Each.Calls {
-			if r := &call.Each.Results[i]; r.Err == nil {
-				a, err := g.failed(c, err)
-				*r = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
-			}
-		}
-		return weir.Answer{}, nil
 	}
 	counted := weir.WasCounted(err)
 	if isAfter(&call) {

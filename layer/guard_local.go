@@ -96,6 +96,9 @@ func checked(call *weir.Call) error {
 	var err error
 	switch op := call.Op; op {
 	case weir.OpEach:
+		if call.Each == nil {
+			return weir.Kit.Unsupported(op, "has no calls")
+		}
 		return weir.Kit.CheckEach(call.Each.Calls, call.Each.Results)
 	case weir.OpTakeUpTo:
 		err = enginekit.CheckMost(call.Most)
@@ -130,7 +133,7 @@ func (g *Guarded) policy(requests []weir.Request) Policy {
 // instead answers in place of the engine, which has failed.
 func (g *Guarded) instead(call weir.Call, counted weir.Counted, cause error) (weir.Answer, error) {
 	if call.Op == weir.OpEach {
-		return weir.Answer{}, g.insteadEach(call.Each, counted, cause)
+		return weir.Answer{}, enginekit.DecideEach(call.Each, func(c weir.Call) (weir.Answer, error) { return g.instead(c, counted, cause) })
 	}
 	if err := checked(&call); err != nil {
 		return weir.Answer{}, err
@@ -151,19 +154,6 @@ func (g *Guarded) instead(call weir.Call, counted weir.Counted, cause error) (we
 		return g.allowed(call), nil
 	}
 	return g.decideHere(call, counted, cause)
-}
-
-func (g *Guarded) insteadEach(batch *weir.Batch, counted weir.Counted, cause error) error {
-	if err := weir.Kit.CheckEach(batch.Calls, batch.Results); err != nil {
-		return err
-	}
-	for i, c := range batch.Calls {
-		if r := &batch.Results[i]; r.Err == nil {
-			a, err := g.instead(c, counted, cause)
-			*r = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
-		}
-	}
-	return nil
 }
 
 // admitted is the decision on a call that nothing limits.

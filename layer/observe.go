@@ -88,26 +88,13 @@ func (o *observer) rank() rank { return observes }
 func (o *observer) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 	began := time.Now()
 	a, err := next(ctx, call)
-	switch {
-	case call.Op == weir.OpReset || call.Op == weir.OpReturn || errors.Is(err, weir.ErrRequest) || keepsWaiting(&call, a.Decision, err):
-	case call.Op == weir.OpEach && call.Each != nil:
-		took := time.Since(began)
-		for i := range call.Each.Calls {
-			c, r := &call.Each.Calls[i], &call.Each.Results[i]
-			failed := r.Err
-			if failed == nil {
-				failed = err
-			}
-			if c.Op != weir.OpReturn && (failed == nil || !errors.Is(failed, weir.ErrRequest)) && !keepsWaiting(c, r.Decision, failed) {
-				seen := Observation{Op: c.Op, Decision: r.Decision, Err: failed, Left: Left(ctx, failed), Began: began, Took: took}
-				seen.complete(c.Requests, 1)
-				o.observe(ctx, &seen)
-			}
+	took := time.Since(began)
+	for c, r := range enginekit.Decisions(&call, &a, err) {
+		if c.Op != weir.OpReset && c.Op != weir.OpReturn && !errors.Is(r.Err, weir.ErrRequest) && !keepsWaiting(c, r) {
+			seen := Observation{Op: c.Op, Decision: r.Decision, Err: r.Err, Left: Left(ctx, r.Err), Began: began, Took: took}
+			seen.complete(c.Requests, max(a.Times, 1))
+			o.observe(ctx, &seen)
 		}
-	default:
-		seen := Observed(call, a, err, began)
-		seen.Left = Left(ctx, err)
-		o.observe(ctx, &seen)
 	}
 	return a, err
 }
@@ -120,8 +107,8 @@ func Left(ctx context.Context, err error) bool {
 }
 
 // keepsWaiting reports whether a caller that waits was refused, and asks again: see [weir.Call.Waits].
-func keepsWaiting(c *weir.Call, d weir.Decision, err error) bool {
-	return c.Waits && c.Op != weir.OpEach && err == nil && !d.Allowed
+func keepsWaiting(c *weir.Call, r *weir.Result) bool {
+	return c.Waits && r.Err == nil && !r.Decision.Allowed
 }
 
 // Observed returns the observation of a call that began at an instant. It is for fronts, which observe a request once although
@@ -138,7 +125,7 @@ func (o *Observation) complete(requests []weir.Request, times int64) {
 		return
 	}
 	d := &o.Decision
-	q := bindingOf(requests, d)
+	q := &requests[enginekit.Binding(d, requests)]
 	o.Rule, o.Key, o.Cost, o.Requests = q.Rule.Name(), q.Key, max(q.Cost, 0)*times, requests // what was taken several times fits a limit
 	takes := o.Op != weir.OpPeek
 	switch {
@@ -176,16 +163,6 @@ func textsOf(r *weir.Rule) *[]string {
 		texts = append(texts, limit.String())
 	}
 	return &texts
-}
-
-// bindingOf returns the request that a decision names, or the first.
-func bindingOf(requests []weir.Request, d *weir.Decision) *weir.Request {
-	for i := range requests {
-		if q := &requests[i]; q.Rule != nil && q.Rule.Name() == d.Rule && q.Key == d.Key {
-			return q
-		}
-	}
-	return &requests[0]
 }
 
 // reached reports whether used units are a percentage of a limit at least.

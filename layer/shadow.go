@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // ShadowOptions configure a Shadow. The zero value enforces nothing.
@@ -102,31 +103,18 @@ func (s *Shadowed) around(ctx context.Context, call weir.Call, next weir.Next) (
 		return s.dryRun(call)
 	}
 	a, err := next(ctx, call)
-	switch {
-	case err != nil || keepsWaiting(&call, a.Decision, err):
-	case call.Op == weir.OpEach && call.Each != nil:
-		for i, c := range call.Each.Calls {
-			if r := &call.Each.Results[i]; r.Err == nil && !keepsWaiting(&c, r.Decision, nil) {
-				s.shadow(c, weir.Answer{Decision: r.Decision})
-			}
+	for c, r := range enginekit.Decisions(&call, &a, err) {
+		if r.Err == nil && !keepsWaiting(c, r) {
+			s.shadow(*c, weir.Answer{Decision: r.Decision, Times: a.Times})
 		}
-	default:
-		s.shadow(call, a)
 	}
 	return a, err
 }
 
 // dryRun admits what an engine could decide.
 func (s *Shadowed) dryRun(call weir.Call) (weir.Answer, error) {
-	if call.Op == weir.OpEach && call.Each != nil {
-		err := weir.Kit.CheckEach(call.Each.Calls, call.Each.Results)
-		for i, c := range call.Each.Calls {
-			if r := &call.Each.Results[i]; err == nil && r.Err == nil {
-				a, err := s.dryRun(c)
-				*r = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
-			}
-		}
-		return weir.Answer{}, err
+	if call.Op == weir.OpEach {
+		return weir.Answer{}, enginekit.DecideEach(call.Each, s.dryRun)
 	}
 	if err := checked(&call); err != nil {
 		return weir.Answer{}, err

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // Names lets an engine know limits by their full names, though everyone else knows them by short ones. So the states of a
@@ -63,26 +64,12 @@ func (n *Names) around(ctx context.Context, call weir.Call, next weir.Next) (wei
 	if t == nil {
 		return next(ctx, call)
 	}
-	if call.Op == weir.OpEach && call.Each != nil {
-		each := weir.Batch{Calls: slices.Clone(call.Each.Calls), Results: call.Each.Results}
-		for i := range each.Calls {
-			each.Calls[i].Requests = t.lengthen(each.Calls[i].Requests)
+	a, err := next(ctx, enginekit.Changed(call, func(c *weir.Call) { c.Requests = t.lengthen(c.Requests) }))
+	for _, r := range enginekit.Decisions(&call, &a, err) {
+		t.shorten(&r.Decision)
+		if r.Reservation != nil {
+			t.shorten(&r.Reservation.Decision)
 		}
-		call.Each = &each
-		a, err := next(ctx, call)
-		for i := range each.Results {
-			t.shorten(&each.Results[i].Decision)
-			if r := each.Results[i].Reservation; r != nil {
-				t.shorten(&r.Decision)
-			}
-		}
-		return a, err
-	}
-	call.Requests = t.lengthen(call.Requests)
-	a, err := next(ctx, call)
-	t.shorten(&a.Decision)
-	if a.Reservation != nil {
-		t.shorten(&a.Reservation.Decision)
 	}
 	return a, err
 }

@@ -2,10 +2,10 @@ package override
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // Engine is an engine whose keys may have other limits. weir.Find finds it below functions around it.
@@ -29,25 +29,12 @@ func (t *Table) around(ctx context.Context, call weir.Call, next weir.Next) (wei
 		return next(ctx, call)
 	}
 	now := time.Now().UnixNano()
-	if call.Op == weir.OpEach && call.Each != nil {
-		asked := call.Each.Calls
-		each := weir.Batch{Calls: slices.Clone(asked), Results: call.Each.Results}
-		for i := range each.Calls {
-			x.change(&each.Calls[i], now)
+	a, err := next(ctx, enginekit.Changed(call, func(c *weir.Call) { x.change(c, now) }))
+	for c, r := range enginekit.Decisions(&call, &a, err) {
+		t.date(&r.Decision, x, c, now)
+		if r.Reservation != nil {
+			t.date(&r.Reservation.Decision, x, c, now)
 		}
-		call.Each = &each
-		a, err := next(ctx, call)
-		for i := range min(len(asked), len(each.Results)) {
-			t.date(&each.Results[i].Decision, x, asked[i].Requests, each.Calls[i].Requests, now)
-		}
-		return a, err
-	}
-	asked := call.Requests
-	x.change(&call, now)
-	a, err := next(ctx, call)
-	t.date(&a.Decision, x, asked, call.Requests, now)
-	if a.Reservation != nil {
-		t.date(&a.Reservation.Decision, x, asked, call.Requests, now)
 	}
 	return a, err
 }
@@ -62,10 +49,13 @@ func (x *index) change(call *weir.Call, now int64) {
 
 // date says when a call is free that only blocks refuse: at the end of the last of them. A call that would not fit without
 // them keeps its answer that it never does.
-func (t *Table) date(d *weir.Decision, x *index, asked, decided []weir.Request, now int64) {
+func (t *Table) date(d *weir.Decision, x *index, call *weir.Call, now int64) {
 	if d.Allowed || d.RetryAfter != weir.Never || d.Rule == "" {
 		return
 	}
+	changed := *call
+	x.change(&changed, now)
+	asked, decided := call.Requests, changed.Requests
 	until, others := int64(0), make([]weir.Request, 0, len(asked))
 	for i, q := range asked {
 		e, by := x.find(q, now), decided[i]
