@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // Outcome says what became of a request.
@@ -42,14 +43,7 @@ type Ask[R, A any] struct {
 func (a *Ask[R, A]) Decided() bool { return a.Outcome == Admitted || a.Outcome == Limited }
 
 // Binding returns the index of the request that the decision names.
-func (a *Ask[R, A]) Binding() int {
-	for i := range a.Requests {
-		if a.Requests[i].Rule.Name() == a.Decision.Rule {
-			return i
-		}
-	}
-	return 0
-}
+func (a *Ask[R, A]) Binding() int { return enginekit.Binding(&a.Decision, a.Requests) }
 
 // HeldUp reports whether a refusal waits for slots, which come back when their holders end, at an unknown time.
 func (a *Ask[R, A]) HeldUp() bool {

@@ -42,8 +42,8 @@ type Options[R, A any] struct {
 	Observe func(context.Context, layer.Observation)
 	// Logger receives the lines of the Guard, and at most one a minute about other failures. Default: slog.Default().
 	Logger *slog.Logger
-	// Describe returns what the front keeps with each rule (Set.Note), or why it cannot use the rule. Default: nothing.
-	Describe func(*weir.Rule) (any, error)
+	// Check returns why the front cannot use a rule. Default: it uses each that the engine holds.
+	Check func(*weir.Rule) error
 }
 
 // Rule charges each request to a key under some limits. It has exactly one of Limit, Rule and Plan.

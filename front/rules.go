@@ -115,8 +115,8 @@ func (rs *Rules[R, A]) newSet(r *weir.Rule) (s *Set, err error) {
 		return nil, err
 	}
 	s = newSet(r)
-	if rs.Describe != nil {
-		if s.Note, err = rs.Describe(r); err != nil {
+	if rs.Check != nil {
+		if err := rs.Check(r); err != nil {
 			return nil, err
 		}
 	}

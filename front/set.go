@@ -18,7 +18,6 @@ const (
 // Set is a rule, ready to use.
 type Set struct {
 	Rule  *weir.Rule
-	Note  any        // what Options.Describe returned
 	slots *weir.Rule // its limits whose units are held; nil if there are none
 	rates *weir.Rule // its other limits; nil if there are none
 }

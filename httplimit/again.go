@@ -1,11 +1,11 @@
 package httplimit
 
 import (
-	"context"
 	"slices"
 	"time"
 
-	"github.com/weirflow/weir/front"
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // The drafts know whole seconds only, and t is the time until the whole quota is back. A client that has nothing else waits
@@ -19,39 +19,34 @@ const (
 	paramWindow = ";weir-w-us="    // of RateLimit-Policy: w, if it is not in whole seconds
 )
 
-// again returns how long until a request like an admitted one fits. It is 0 if that fits now, is unknown or is not announced.
-// Where the decision does not tell, the engine is asked once more.
-func (h *handler) again(ctx context.Context, a *ask) time.Duration {
-	if h.Headers != Draft11 {
+// untilAgain returns how long until a request like an admitted one fits. It is 0 if that fits now, is unknown or is not announced.
+// Where the decision does not tell, it is what ask returns.
+func untilAgain(d *weir.Decision, p *policy, requests []weir.Request, ask func() time.Duration) time.Duration {
+	if !d.Allowed || p == nil || p.held {
 		return 0
 	}
-	wait, known := tells(a)
-	if !known {
-		wait = h.front.Again(ctx, a)
+	cost := max(requests[enginekit.Binding(d, requests)].Cost, 1)
+	switch {
+	case d.Remaining >= cost || !slices.ContainsFunc(requests, func(q weir.Request) bool { return policiesOf(q.Rule).fine }):
+		return 0
+	case p.told && len(requests) == 1 && len(policiesOf(requests[0].Rule).each) == 1:
+		return p.again(d, cost)
+	case ask == nil:
+		return 0
 	}
-	return wait
+	return ask() // another limit may let it wait longer
 }
 
-// tells returns what a decision says about the wait of the next request. It is false if only the engine knows.
-func tells(a *ask) (again time.Duration, known bool) {
-	d, p, cost := &a.Decision, binding(a), max(a.Requests[a.Binding()].Cost, 1)
-	if !d.Allowed || p == nil || p.held || d.Remaining >= cost {
-		return 0, true
-	}
-	if !slices.ContainsFunc(a.Sets, func(s *front.Set) bool { return policiesOf(s).fine }) {
-		return 0, true
-	}
-	if !p.told || len(a.Requests) > 1 || len(policiesOf(a.Sets[0]).each) > 1 {
-		return 0, false // another limit may let it wait longer
-	}
+// again returns how long until the limit admits a cost, if it is told.
+func (p *policy) again(d *weir.Decision, cost int64) time.Duration {
 	if p.rate.Count == 0 {
-		return d.LimitReset, true
+		return d.LimitReset
 	}
-	again = max(d.LimitReset-p.rate.Of(max(p.capacity-cost, 0)), 0) // a key may lack the rest of the capacity then
+	again := max(d.LimitReset-p.rate.Of(max(p.capacity-cost, 0)), 0) // a key may lack the rest of the capacity then
 	if int64(p.rate.Period)%p.rate.Count != 0 {
 		again++ // both are rounded up
 	}
-	return again, true
+	return again
 }
 
 // micros returns a time in whole microseconds, rounded up, of at most the digits of a structured field.

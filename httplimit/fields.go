@@ -48,16 +48,30 @@ var single = map[Headers][3]string{
 	Legacy:  {"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"},
 }
 
-// writeFields adds the fields of a decision; again is how long until a request like an admitted one fits, or 0. If an outer
-// middleware has set fields, lists grow, and single fields keep the tighter values.
-func writeFields(h http.Header, format Headers, a *ask, again time.Duration) {
-	d := &a.Decision
+// AddFields adds the header fields about a decision on requests to an answer: those of a format, and Retry-After to a refusal.
+// A middleware does so by itself; this is for servers that ask their engine themselves. If the fields of a format are there
+// already, lists grow, and single fields keep the tighter values. An admission that no limit decided gets none.
+//
+// again, unless it is nil, returns how long until a request like an admitted one fits, or 0. It is called only if a client
+// should know that and the decision does not tell.
+func AddFields(h http.Header, format Headers, d weir.Decision, again func() time.Duration, requests ...weir.Request) {
+	if d.Allowed && d.Limit == weir.MaxCount {
+		return
+	}
+	addFields(h, format, &d, again, requests)
+	if refusal := tooMany(&d, binding(&d, requests)); !d.Allowed && refusal.RetryAfter > 0 {
+		h[fieldRetryAfter] = []string{decimal(int64(refusal.RetryAfter / time.Second))}
+	}
+}
+
+// addFields adds the fields of a format.
+func addFields(h http.Header, format Headers, d *weir.Decision, again func() time.Duration, requests []weir.Request) {
 	if format == NoHeaders {
 		return
 	}
-	p := binding(a)
+	p := binding(d, requests)
 	if format == Draft11 {
-		writeDraft11(h, a, p, again)
+		writeDraft11(h, d, p, requests, untilAgain(d, p, requests, again))
 		return
 	}
 	if p == nil || d.Allowed && lessRemains(h, format, d.Remaining) {
@@ -76,8 +90,8 @@ func writeFields(h http.Header, format Headers, a *ask, again time.Duration) {
 	if format == Legacy {
 		return
 	}
-	for _, set := range a.Sets {
-		if s := policiesOf(set); s.older != "" {
+	for i := range requests {
+		if s := policiesOf(requests[i].Rule); s.older != "" {
 			h[fieldPolicy] = append(h[fieldPolicy], s.older)
 		}
 	}
@@ -99,11 +113,11 @@ func lessRemains(h http.Header, format Headers, remaining int64) bool {
 }
 
 // writeDraft11 makes both fields in one allocation.
-func writeDraft11(h http.Header, a *ask, p *policy, again time.Duration) {
+func writeDraft11(h http.Header, d *weir.Decision, p *policy, requests []weir.Request, again time.Duration) {
 	var space [256]byte
-	b, d := space[:0], &a.Decision
-	for _, set := range a.Sets {
-		s := policiesOf(set)
+	b := space[:0]
+	for i := range requests {
+		s := policiesOf(requests[i].Rule)
 		if len(b) > 0 && s.draft11 != "" {
 			b = append(b, ", "...)
 		}

@@ -18,7 +18,7 @@ func TestTheResetOfTheFieldsIsThatOfTheirLimit(t *testing.T) {
 	}
 	h := http.Header{}
 	d, err := engine.Take(t.Context(), two.For("k", 1))
-	httplimit.NewFields(httplimit.Draft11, two).Add(h, d, two.For("k", 1))
+	httplimit.AddFields(h, httplimit.Draft11, d, nil, two.For("k", 1))
 	if got, want := h.Get("RateLimit"), `"two-1";r=1;t=3000`; err != nil || got != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}

@@ -25,8 +25,8 @@ package httplimit
 import (
 	"errors"
 	"net/http"
+	"time"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/front"
 )
 
@@ -54,7 +54,6 @@ func New(options Options) (func(http.Handler) http.Handler, error) {
 	l.front, err = front.New(front.Options[*http.Request, Answer]{
 		Name: name, Rules: l.Rules, Key: l.Client.Key, Engine: l.Engine, Guard: l.Guard, Prefetch: l.Prefetch, DryRun: l.DryRun,
 		Wait: l.Wait, MaxWait: l.MaxWait, Observe: l.Observe, Logger: l.watch.logger,
-		Describe: func(r *weir.Rule) (any, error) { return newPolicies(r), nil },
 	})
 	if err := errors.Join(l.check(), err); err != nil {
 		return nil, err
@@ -90,7 +89,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	if asked.Decided() && (!asked.Decision.Allowed || !h.RefusalsOnly) {
-		writeFields(w.Header(), h.Headers, asked, h.again(r.Context(), asked))
+		again := func() time.Duration { return h.front.Again(r.Context(), asked) }
+		addFields(w.Header(), h.Headers, &asked.Decision, again, asked.Requests)
 	}
 	h.CORS.expose(w.Header(), r, !asked.Outcome.Passes(), h.Headers != NoHeaders)
 	if !asked.Outcome.Passes() {

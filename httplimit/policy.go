@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/front"
+	"github.com/weirflow/weir/enginekit"
 )
 
-// policies describe one rule for header fields and refusals. The middleware makes them once.
+// policies describe one rule for header fields and refusals. They are made once for each rule.
 type policies struct {
 	each    []policy // of each limit, in order; those that clients need not know have no name
 	fine    bool     // one of them needs more than whole seconds
@@ -50,12 +50,12 @@ func newPolicies(r *weir.Rule) *policies {
 	return s
 }
 
-// policiesOf returns the policies of a rule of the middleware.
-func policiesOf(s *front.Set) *policies { return s.Note.(*policies) }
+// policiesOf returns the policies of a rule.
+func policiesOf(r *weir.Rule) *policies { return enginekit.Keep(r, newPolicies) }
 
 // binding returns the policy that refuses or, of an admission, the one with the least remaining; nil if there is none.
-func binding(a *ask) *policy {
-	s, d := policiesOf(a.Sets[a.Binding()]), &a.Decision
+func binding(d *weir.Decision, requests []weir.Request) *policy {
+	s := policiesOf(requests[enginekit.Binding(d, requests)].Rule)
 	if i := int(d.LimitIndex); i < len(s.each) && s.each[i].name != "" && (!d.Allowed || s.each[i].capacity == d.Limit) {
 		return &s.each[i]
 	}

@@ -35,11 +35,17 @@ type Refusal struct {
 func refusalOf(a *ask) Refusal {
 	switch a.Outcome {
 	case front.Limited:
-		return tooMany(&a.Decision, binding(a))
+		return tooMany(&a.Decision, binding(&a.Decision, a.Requests))
 	case front.KeyMissing:
 		return Refusal{Status: http.StatusBadRequest, Rule: a.Missing.Rule.Name()}
 	}
 	return Refusal{Status: http.StatusServiceUnavailable, RetryAfter: time.Second, Err: a.Err}
+}
+
+// RefusalOf returns the refusal of requests by a limit, for servers that ask their engine themselves: its Write answers with it,
+// and [AddFields] adds its header fields.
+func RefusalOf(d weir.Decision, requests ...weir.Request) Refusal {
+	return tooMany(&d, binding(&d, requests))
 }
 
 // tooMany returns the refusal by a limit.

@@ -101,7 +101,7 @@ func newKeeper(o TransportOptions) (*keeper, error) {
 	k.gates.init(o.MaxKeys)
 	var err error
 	k.rules, err = front.NewRules(front.Options[*http.Request, Answer]{
-		Name: transportName, Rules: o.Rules, Key: o.Key, Engine: o.Engine, Guard: o.Guard, Describe: checkWaits,
+		Name: transportName, Rules: o.Rules, Key: o.Key, Engine: o.Engine, Guard: o.Guard, Check: checkWaits,
 	})
 	if err := errors.Join(append(o.check(), err)...); err != nil {
 		return nil, err
@@ -141,13 +141,13 @@ func (o *TransportOptions) check() (problems []error) {
 }
 
 // checkWaits refuses limits that cannot be taken back when the server has said something else meanwhile.
-func checkWaits(rule *weir.Rule) (any, error) {
+func checkWaits(rule *weir.Rule) error {
 	for _, limit := range rule.Limits() {
 		if weir.Describe(limit).Alone {
-			return nil, transportError("limit", "%s cannot be waited for with what servers say: use a token bucket or a rate gate", limit)
+			return transportError("limit", "%s cannot be waited for with what servers say: use a token bucket or a rate gate", limit)
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 func transportError(field, format string, values ...any) *weir.OptionError {

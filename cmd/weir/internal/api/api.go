@@ -45,7 +45,6 @@ type Options struct {
 type API struct {
 	Options
 	desk    *desk.Desk
-	checks  combinations
 	phase   atomic.Int32
 	bodies  bodyBudget
 	origin  *http.CrossOriginProtection

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
-
-	"github.com/weirflow/weir"
 )
 
 // stalling is a request that sends some bytes of its body, and then nothing until it is closed.
@@ -144,7 +142,7 @@ func TestBodyOfAClientThatLeftIsNotDecided(t *testing.T) {
 		if got := post(f, "/v1/peek", `{"key":"a"}`).Body.String(); !strings.Contains(got, `"remaining":20,`) {
 			t.Errorf("what a client asked who left was counted: %s", got)
 		}
-		memory, _ := weir.Find[*weir.Memory](f.desk.Engine())
+		memory := f.desk.Memory()
 		if got := memory.Stats().Rules; len(got) != 0 && got[0].Decisions != 0 {
 			t.Errorf("it is a decision in the statistics: %+v", got)
 		}

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -14,9 +13,8 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/httplimit"
-	"github.com/weirflow/weir/layer"
 )
 
 // CheckOptions configure /v1/check, which gateways ask before they pass a request on.
@@ -29,101 +27,22 @@ type CheckOptions struct {
 	Status int
 }
 
-// checkedRules answer for rules that decide together, unless one of them is unfit for checks.
-type checkedRules struct {
-	handler http.Handler
-	rule    string // that is unfit
-	unfit   string
-}
-
 // checked is what a request to /v1/check asks.
 type checked struct {
-	rule     string // that it names
-	key      string
-	cost     int64
-	requests []weir.Request
-	outcome  *rules.Outcome // by attributes; nil otherwise
 	force    *desk.InForce
 	who      asker
-	resetAt  time.Time // when the window of a quota ends, or zero
+	requests []weir.Request
+	beside   []weir.Request // of shadows and candidates, by attributes
 }
 
-type checkedKey struct{}
-
-func checkedOf(ctx context.Context) *checked { return ctx.Value(checkedKey{}).(*checked) }
-
-// newChecked returns what answers for rules, in the order of the requests.
-func (a *API) newChecked(rules ...*weir.Rule) checkedRules {
-	o := httplimit.Options{
-		Engine:  a.desk.Engine(),
-		Refuse:  a.refuseCheck,
-		Observe: a.observeCheck,
-		Logger:  slog.New(slog.DiscardHandler), // this package logs failures of the engine
-	}
-	for i, rule := range rules {
-		if weir.Kit.Held(rule) != nil {
-			return checkedRules{rule: rule.Name(), unfit: "holds slots, which a check cannot release; delete the rule, or ask /v1/reserve instead"}
-		}
-		o.Rules = append(o.Rules, httplimit.Rule{
-			Rule: rule,
-			Key:  func(r *http.Request) string { return checkedOf(r.Context()).requests[i].Key },
-			Cost: func(r *http.Request) int64 { return checkedOf(r.Context()).requests[i].Cost },
-		})
-	}
-	limited, err := httplimit.New(o)
-	if err != nil { // the engine has accepted the rules, so only a queue can be too long, of a rule that stands alone
-		return checkedRules{rule: rules[0].Name(), unfit: "would delay a request for longer than 10s; shorten its queue, or add nodelay"}
-	}
-	return checkedRules{handler: limited(http.HandlerFunc(admitAsked))}
-}
+// A check goes on when its client has left: a client that hangs up would otherwise ask for nothing.
+const (
+	checkWithin  = time.Minute
+	longestDelay = 10 * time.Second // of a leaky bucket
+)
 
 // fieldResetAt is the header field of a check that says when the window of a quota ends.
 const fieldResetAt = "Weir-Reset-At"
-
-// tellReset sets that field.
-func (c *checked) tellReset(h http.Header) {
-	if !c.resetAt.IsZero() {
-		h.Set(fieldResetAt, c.resetAt.Format(time.RFC3339))
-	}
-}
-
-// admitAsked answers an admitted request, with the header fields about limits.
-func admitAsked(w http.ResponseWriter, r *http.Request) {
-	checkedOf(r.Context()).tellReset(w.Header())
-	admitCheck(w, r)
-}
-
-// admitCheck answers an admitted request.
-func admitCheck(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// refuseCheck answers a refused request, or one that the engine could not decide.
-func (a *API) refuseCheck(w http.ResponseWriter, r *http.Request, f httplimit.Refusal) {
-	if f.Err != nil {
-		a.fail(w, r, f.Err)
-		return
-	}
-	asked := checkedOf(r.Context())
-	asked.tellReset(w.Header())
-	f.Status, f.Message, f.ResetAt = a.Check.Status, asked.force.Message(f.Rule), asked.resetAt
-	f.Write(w, r)
-}
-
-// observeCheck notes a decision.
-func (a *API) observeCheck(ctx context.Context, o layer.Observation) {
-	if o.Err != nil {
-		return
-	}
-	c := checkedOf(ctx)
-	var beside []weir.Request
-	if c.outcome != nil {
-		beside = c.outcome.Beside
-	}
-	a.desk.Took(c.who.Identity, c.requests, beside, o.Decision)
-	c.resetAt, _ = a.desk.QuotaEnd(o.Decision, c.requests)
-}
 
 // check answers by status whether a request may go ahead.
 func (a *API) check(w http.ResponseWriter, r *http.Request, who asker) {
@@ -148,30 +67,83 @@ func (a *API) checkNamed(force *desk.InForce, w http.ResponseWriter, r *http.Req
 		a.misled.Warn(a.Log, "refused a check with the header fields of a web page; a gateway must leave out those of its clients, or use --check-key", "origin", desk.Quote(r.Header.Get("Origin")))
 		return badField("Origin", "or Sec-Fetch-Site is that of a web page elsewhere; a gateway must leave out the header fields of its clients, or name the key in one: weir serve --check-key")
 	}
-	asked, p := a.Check.read(r)
+	named, key, cost, p := a.Check.read(r)
 	if p != nil {
 		return p
 	}
-	rule := force.Rule([]byte(asked.rule))
+	rule := force.Rule([]byte(named))
 	if rule == nil {
-		return badField(fieldRule, "is "+desk.Quote(asked.rule)+", and "+force.Unnamed(asked.rule))
+		return badField(fieldRule, "is "+desk.Quote(named)+", and "+force.Unnamed(named))
 	}
-	asked.requests = []weir.Request{rule.For(asked.key, asked.cost)}
-	asked.force, asked.who = force, who
-	return a.answerCheck(asked, w, r)
+	return a.answerCheck(&checked{force: force, who: who, requests: []weir.Request{rule.For(front.BoundedKey(key), cost)}}, w, r)
 }
 
-// answerCheck decides on the requests of a check.
-func (a *API) answerCheck(asked *checked, w http.ResponseWriter, r *http.Request) *problem {
-	if p := asked.who.mayAsk(asked.requests); p != nil {
+// answerCheck decides on the requests of a check. A gateway cannot obey a delay, so the answer waits for it.
+func (a *API) answerCheck(c *checked, w http.ResponseWriter, r *http.Request) *problem {
+	if p := c.who.mayAsk(c.requests); p != nil {
 		return p
 	}
-	by := a.checks.of(a, asked.force, a.desk.Overridden(asked.requests)) // the header fields are of the limits that decide
-	if by.unfit != "" {
-		return badField(fieldRule, "is "+desk.Quote(by.rule)+", which "+by.unfit)
+	decided := a.desk.Overridden(c.requests) // the header fields are of the limits that decide
+	if p := unfit(decided); p != nil {
+		return p
 	}
-	by.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), checkedKey{}, asked)))
+	call := weir.Call{Op: weir.OpTake, Requests: decided, Within: checkWithin}
+	d, err := a.desk.Do(r.Context(), call)
+	if err != nil {
+		return a.problemOf(r, err, a.desk.Patience())
+	}
+	a.desk.Took(c.who.Identity, c.requests, c.beside, d)
+	if d.Delay > 0 && !front.HoldUp(r.Context(), d.Delay) {
+		return hasLeft()
+	}
+	httplimit.AddFields(w.Header(), httplimit.Draft11, d, func() time.Duration { return a.untilAgain(r.Context(), call) }, decided...)
+	end, isQuota := a.desk.QuotaEnd(d, c.requests)
+	if isQuota {
+		w.Header().Set(fieldResetAt, end.Format(time.RFC3339))
+	}
+	if d.Allowed {
+		admitCheck(w)
+		return nil
+	}
+	f := httplimit.RefusalOf(d, decided...)
+	f.Status, f.Message, f.ResetAt = a.Check.Status, c.force.Message(f.Rule), end
+	refuseCheck(f, w, r)
 	return nil
+}
+
+// unfit returns the problem of rules that no check can be decided by.
+func unfit(requests []weir.Request) *problem {
+	for _, q := range requests {
+		if weir.Kit.Held(q.Rule) != nil {
+			return badField(fieldRule, "is "+desk.Quote(q.Rule.Name())+", which holds slots, which a check cannot release; delete the rule, or ask /v1/reserve instead")
+		}
+		if q.Rule.Delays() && weir.Describe(q.Rule.Limits()[0]).Delay > longestDelay { // it stands alone
+			return badField(fieldRule, "is "+desk.Quote(q.Rule.Name())+", which would delay a request for longer than 10s; shorten its queue, or add nodelay")
+		}
+	}
+	return nil
+}
+
+// untilAgain returns how long until an admitted call fits again, or 0 if nobody knows.
+func (a *API) untilAgain(ctx context.Context, call weir.Call) time.Duration {
+	call.Op = weir.OpPeek
+	d, err := a.desk.Do(ctx, call)
+	if err != nil || d.RetryAfter == weir.Never {
+		return 0
+	}
+	return d.RetryAfter
+}
+
+// admitCheck answers an admitted request.
+func admitCheck(w http.ResponseWriter) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// refuseCheck answers a refused request.
+func refuseCheck(f httplimit.Refusal, w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	f.Write(w, r)
 }
 
 // fromPage reports whether a web page of another origin asks. A check by GET costs units, like a POST.
@@ -180,27 +152,26 @@ func (a *API) fromPage(r *http.Request) bool {
 }
 
 // read reads the rule, the key and the cost from the query and header fields.
-func (c *CheckOptions) read(r *http.Request) (asked *checked, p *problem) {
+func (c *CheckOptions) read(r *http.Request) (rule, key string, cost int64, p *problem) {
 	query, p := checkQuery(r.URL.RawQuery)
-	if p != nil {
-		return nil, p
+	if p == nil {
+		key, p = c.key(query, r)
 	}
-	asked = &checked{rule: defaultRule, cost: 1}
-	if asked.key, p = c.key(query, r); p != nil {
-		return nil, p
+	if p != nil {
+		return "", "", 0, p
 	}
 	rule, found, p := oneValue(fieldRule, c.Rule, query, r)
+	if !found {
+		rule = defaultRule
+	}
 	if p != nil {
-		return nil, p
+		return "", "", 0, p
 	}
-	if found {
-		asked.rule = rule
+	text, found, p := oneValue(fieldCost, c.Cost, query, r)
+	if cost = 1; p == nil && found {
+		cost, p = checkCost(text)
 	}
-	cost, found, p := oneValue(fieldCost, c.Cost, query, r)
-	if p == nil && found {
-		asked.cost, p = checkCost(cost)
-	}
-	return asked, p
+	return rule, key, cost, p
 }
 
 func checkQuery(raw string) (url.Values, *problem) {

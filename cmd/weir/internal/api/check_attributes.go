@@ -3,11 +3,8 @@ package api
 import (
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
-	"sync"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/httplimit"
@@ -46,12 +43,12 @@ func (a *API) checkAttributes(force *desk.InForce, w http.ResponseWriter, r *htt
 	switch o.Verdict {
 	case rules.Allow:
 		a.desk.Judged(r.Context(), who.Identity, &o, true)
-		admitCheck(w, r)
+		admitCheck(w)
 	case rules.Refuse:
 		a.desk.Judged(r.Context(), who.Identity, &o, true)
 		a.denyCheck(force, &o, w, r)
 	default:
-		return a.answerCheck(&checked{requests: o.Requests, outcome: &o, force: force, who: who}, w, r)
+		return a.answerCheck(&checked{force, who, o.Requests, o.Beside}, w, r)
 	}
 	return nil
 }
@@ -65,8 +62,7 @@ func (a *API) denyCheck(force *desk.InForce, o *rules.Outcome, w http.ResponseWr
 			f.Message = text
 		}
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	f.Write(w, r)
+	refuseCheck(f, w, r)
 }
 
 // forwarded is the request of a client as its gateway describes it.
@@ -139,39 +135,4 @@ func (f *forwarded) field(name string) (value string, ok bool) {
 
 func twice(field string) *problem {
 	return badField(field, "occurs twice or in a list; servers could read either value")
-}
-
-// combinations are what answers for rules that decide together. They are made when they are first asked, for the rules in force.
-type combinations struct {
-	mu   sync.RWMutex
-	in   *desk.InForce
-	made map[combination]checkedRules
-}
-
-// combination is rules in the order of their requests.
-type combination [rules.MaxMatches]*weir.Rule
-
-// mostCombinations bounds the memory of combinations.
-const mostCombinations = 4096
-
-func (c *combinations) of(a *API, force *desk.InForce, requests []weir.Request) checkedRules {
-	var key combination
-	for i := range requests {
-		key[i] = requests[i].Rule
-	}
-	c.mu.RLock()
-	by, made := c.made[key]
-	made = made && c.in == force
-	c.mu.RUnlock()
-	if made {
-		return by
-	}
-	by = a.newChecked(slices.Clone(key[:len(requests)])...)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.in != force || len(c.made) >= mostCombinations {
-		c.in, c.made = force, map[combination]checkedRules{}
-	}
-	c.made[key] = by
-	return by
 }

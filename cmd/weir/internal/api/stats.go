@@ -13,9 +13,6 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
-// counter is an engine that keeps statistics.
-type counter interface{ Stats() weir.MemoryStats }
-
 // The number of heavy keys of each kind in the answer: the default and the maximum.
 const (
 	usualTop = 10
@@ -70,7 +67,7 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request, who asker) {
 	if a.desk.InForce().Config != nil {
 		answer.Reloads = a.reloads.stats()
 	}
-	if engine, ok := weir.Find[counter](a.desk.Engine()); ok {
+	if engine := a.desk.Memory(); engine != nil {
 		answer.engineStats = statsOf(engine.Stats())
 		if keys {
 			answer.Busiest, answer.Refused = a.Keys.Busiest(n), a.Keys.Top("", top.Refused, n)

@@ -61,8 +61,8 @@ type Desk struct {
 	engine    weir.Engine // within the patience
 	force     atomic.Pointer[InForce]
 	beside    *layer.Aside
-	overrider overrider // of the engine, or nil
-	local     bool      // the engine is in memory
+	overrider overrider    // of the engine, or nil
+	memory    *weir.Memory // the engine, unless others share it
 	failures  RareLog
 	capped    RareLog
 
@@ -87,7 +87,7 @@ func New(o Options) *Desk {
 	d.beside = layer.NewAside(d.engine, 0, d.compared)
 	d.holds.room.most = mostHeld
 	d.overrider, _ = weir.Find[overrider](d.engine)
-	_, d.local = weir.Find[*weir.Memory](d.engine)
+	d.memory, _ = weir.Find[*weir.Memory](d.engine)
 	d.Use(o.Rules, o.Config)
 	return d
 }
@@ -115,8 +115,8 @@ type outOfPatience struct{}
 func (outOfPatience) Error() string     { return "desk: the engine did not decide in time" }
 func (outOfPatience) Unavailable() bool { return true }
 
-// Engine returns the engine within the patience, for a front that decides with a middleware.
-func (d *Desk) Engine() weir.Engine { return d.engine }
+// Memory returns the engine that is in memory, or nil if others share the engine.
+func (d *Desk) Memory() *weir.Memory { return d.memory }
 
 // May returns what a caller lacks that may not ask for the rules of some requests, or nil.
 func May(who *door.Identity, scope door.Scope, requests []weir.Request) *door.Denied {

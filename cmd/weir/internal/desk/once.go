@@ -102,14 +102,13 @@ func (d *Desk) unmarked(ctx context.Context, mark weir.Call) error {
 	if err != nil || marked.Decision.Allowed {
 		return err
 	}
-	memory, ok := weir.Find[*weir.Memory](d.engine)
-	if !ok {
+	if d.memory == nil {
 		return ErrToken
 	}
 	rule := mark.Requests[0].Rule.Name()
-	before := overflowOf(memory, rule)
+	before := overflowOf(d.memory, rule)
 	again, err := d.engine.Peek(ctx, mark.Requests...)
-	if err == nil && !again.Allowed && overflowOf(memory, rule) == before {
+	if err == nil && !again.Allowed && overflowOf(d.memory, rule) == before {
 		return ErrToken
 	}
 	return cmp.Or(err, ErrCrowded)

@@ -179,7 +179,7 @@ func capacityOf(r *weir.Rule) int64 {
 // identity returns a name for a record that an engine on a network recognises if it is made again. The memory engine loses no
 // answer, and takes none.
 func (d *Desk) identity() string {
-	if d.local {
+	if d.memory != nil {
 		return ""
 	}
 	return rand.Text()

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/httplimit"
 )
 
 // windows are the units by the length of the window.
@@ -109,7 +111,7 @@ func (c *call) status(p *part, s *service.RateLimitResponse_DescriptorStatus, re
 		}
 		return
 	}
-	s.CurrentLimit = c.shownOf(p, binding(p.requests, d).Rule).of(d)
+	s.CurrentLimit = c.shownOf(p, p.requests[enginekit.Binding(d, p.requests)].Rule).of(d)
 	s.LimitRemaining = clamped(d.Remaining)
 	after := d.LimitReset
 	if p.refused {
@@ -132,16 +134,6 @@ func (c *call) shownOf(p *part, rule *weir.Rule) *shown {
 	return newShown(rule)
 }
 
-// binding returns the request that a decision names.
-func binding(requests []weir.Request, d *weir.Decision) weir.Request {
-	for _, q := range requests {
-		if q.Rule.Name() == d.Rule && q.Key == d.Key {
-			return q
-		}
-	}
-	return requests[0]
-}
-
 // seconds returns whole seconds, rounded up: Envoy reads no fractions.
 func seconds(d time.Duration) int64 {
 	s := int64(d / time.Second)
@@ -158,9 +150,9 @@ func (c *call) describe(a *service.RateLimitResponse) {
 		return
 	}
 	d := &bound.decision
-	if d.Rule != "" && (c.in.headers || bound.refused) {
+	if d.Rule != "" && (c.in.format != httplimit.NoHeaders || bound.refused) {
 		fields := http.Header{}
-		c.in.fields.Add(fields, *d, bound.requests...)
+		httplimit.AddFields(fields, c.in.format, *d, nil, bound.requests...)
 		a.ResponseHeadersToAdd = headers(fields)
 	}
 	if !bound.refused {

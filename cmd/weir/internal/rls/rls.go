@@ -53,15 +53,14 @@ type Server struct {
 
 // inUse are the rules in use, with what is prepared for answers.
 type inUse struct {
-	config  *rules.Config
-	shown   map[*weir.Rule]*shown
-	fields  *httplimit.Fields
-	headers bool // in answers to admitted calls, too
-	after   bool // a rule charges after the work
-	ones    ones
-	compat  *envoyproxy.Config // nil for rules in the daemon's own form
-	over    *inUse             // rules in that form that overlay those of compat; nil without
-	pushed  *envoyproxy.Config // those that these rules overlay; nil except in over
+	config *rules.Config
+	shown  map[*weir.Rule]*shown
+	format httplimit.Headers
+	after  bool // a rule charges after the work
+	ones   ones
+	compat *envoyproxy.Config // nil for rules in the daemon's own form
+	over   *inUse             // rules in that form that overlay those of compat; nil without
+	pushed *envoyproxy.Config // those that these rules overlay; nil except in over
 }
 
 // New returns a Server.
@@ -79,7 +78,7 @@ func New(o Options) *Server {
 
 // Use answers later calls by other rules.
 func (s *Server) Use(config *rules.Config) {
-	u := &inUse{config: config, shown: map[*weir.Rule]*shown{}, headers: s.Headers != httplimit.NoHeaders}
+	u := &inUse{config: config, shown: map[*weir.Rule]*shown{}, format: s.Headers}
 	limits := config.Limits()
 	for _, r := range limits {
 		u.shown[r], u.after = newShown(r), u.after || r.ChargesAfter()
@@ -89,7 +88,6 @@ func (s *Server) Use(config *rules.Config) {
 	}
 	u.ones = newOnes(s.Log, config)
 	u.compat, _ = config.Foreign.(*envoyproxy.Config)
-	u.fields = httplimit.NewFields(s.Headers, limits...)
 	if u.compat != nil && config.Overlaid() {
 		over := *u
 		over.compat, over.pushed = nil, u.compat
