@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // limitsOfAllKinds are limits of every kind.
@@ -79,24 +79,24 @@ func TestALimitNeedsNothingButItsEntry(t *testing.T) {
 }
 
 // replayed decides two requests of one client, 5 s apart, under the limit.
-func replayed(t *testing.T, limit string) simulate.LimitReport {
+func replayed(t *testing.T, limit string) replay.LimitReport {
 	t.Helper()
 	const log = `10.0.0.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 5
 10.0.0.1 - - [17/May/2015:10:05:08 +0000] "GET / HTTP/1.1" 200 5
 `
-	candidate, err := simulate.ParseCandidate(limit)
+	candidate, err := replay.ParseCandidate(limit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := simulate.ParseKey("ip")
+	key, err := replay.ParseKey("ip")
 	if err != nil {
 		t.Fatal(err)
 	}
-	traffic := simulate.NewTraffic(key)
+	traffic := replay.NewTraffic(nil, key)
 	if err := traffic.ReadLog("log", strings.NewReader(log)); err != nil {
 		t.Fatal(err)
 	}
-	report, err := traffic.Replay([]simulate.Candidate{candidate}, simulate.Options{})
+	report, err := traffic.Replay([]replay.Candidate{candidate}, replay.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

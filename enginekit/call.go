@@ -28,7 +28,7 @@ type Part struct {
 	Limit   int          // index of the limit in Request.Rule.Limits()
 	Name    string       // of the limit's states: see StateNames
 	Taken   int64        // when the units were taken: of a return that is an undo, and Decide sets it at a take with a Lease
-	State   State        // the state before the decision; NewCall sets it to fresh
+	State   State        // the state before the decision; fresh at first
 	Changed bool         // Decide changed the state, so the engine must store it; false for a stateless limit
 }
 
@@ -36,9 +36,9 @@ type Part struct {
 // byte.
 func (p *Part) StateKey() string { return p.Name + "\x00" + p.Request.Key }
 
-// NewCall checks and merges the requests of a call and makes its parts. The error is a *weir.RequestError, or that of
+// checkedCall checks and merges the requests of a call and makes its parts. The error is a *weir.RequestError, or that of
 // ctx.
-func NewCall(ctx context.Context, call weir.Call) (*Call, error) {
+func checkedCall(ctx context.Context, call weir.Call) (*Call, error) {
 	op := call.Op
 	if op == weir.OpTakeUpTo {
 		op = weir.OpTake

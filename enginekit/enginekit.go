@@ -35,7 +35,7 @@ func CannotDecide(op weir.Op, err error) error { return rule.CannotDecide(op.Str
 
 // Merge checks the requests of a call and sums the costs of requests with the same rule and key into the first of
 // them. It returns requests itself if there is nothing to sum. The error is a *weir.RequestError. Every engine calls
-// Merge or NewCall before it writes anything.
+// Merge or New before it writes anything.
 func Merge(op weir.Op, requests []weir.Request) ([]weir.Request, error) {
 	if problem := rule.CheckCount(len(requests)); problem != nil {
 		return nil, requestError(op, problem)
@@ -213,7 +213,7 @@ func CheckMost(most int64) error {
 const MaxIdentity = 128
 
 // CheckIdentity refuses a [weir.Call.Identity] that is too long. An engine that does not recognise repeated decisions
-// refuses every identity, as NewCall does.
+// refuses every identity, as New does.
 func CheckIdentity(op weir.Op, identity string) error {
 	if len(identity) > MaxIdentity {
 		return requestError(op, &rule.Problem{Field: "identity", Reason: fmt.Sprintf("of %d bytes is longer than %d", len(identity), MaxIdentity)})

@@ -44,7 +44,7 @@ func (e *engine) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
 }
 
 func (e *engine) answer(ctx context.Context, c *weir.Call) (a weir.Answer, err error) {
-	call, err := NewCall(ctx, *c)
+	call, err := checkedCall(ctx, *c)
 	if err != nil {
 		return a, err
 	}

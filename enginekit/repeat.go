@@ -1,11 +1,6 @@
 package enginekit
 
-import (
-	"context"
-	"time"
-
-	"github.com/weirflow/weir/internal/repeat"
-)
+import "github.com/weirflow/weir/internal/repeat"
 
 // Repeater repeats calls that failed until each is answered or can no longer matter: releases, undos, settlements. A call that
 // waits for its next try costs a timer, and no goroutine. It is safe for concurrent use.
@@ -22,8 +17,3 @@ const RepeatedDone = repeat.Done
 
 // NewRepeater returns a Repeater.
 func NewRepeater(o RepeaterOptions) *Repeater { return repeat.New(o) }
-
-// Blocking returns a call for [Repeater.Try] that waits for its answer, within a time. A panic ends the repetitions.
-func Blocking(within time.Duration, call func(ctx context.Context) (done bool)) func(answered func(done bool)) {
-	return repeat.Blocking(within, call)
-}

@@ -91,9 +91,9 @@ type StoreOptions struct {
 	MaxEntries int64
 }
 
-// DefaultLease is the lease of a [weir.Concurrency] without one on a StoreEngine. Every slot has a lease, so that no fault
+// defaultLease is the lease of a [weir.Concurrency] without one on a StoreEngine. Every slot has a lease, so that no fault
 // can hold it permanently.
-const DefaultLease = 30 * time.Second
+const defaultLease = 30 * time.Second
 
 func (o StoreOptions) withDefaults() StoreOptions {
 	o.Name = cmp.Or(o.Name, "store")

@@ -49,9 +49,9 @@ func (e *StoreEngine) newQuestion(verb weir.Op, c *Call) (*question, error) {
 		if algorithm.Leases(p.algorithm) && p.algorithm.Endless() {
 			if c.Lease == 0 && p.Request.Cost > 0 && (c.Op == weir.OpTake || c.Op == weir.OpRecord) {
 				return nil, &weir.RequestError{Op: verb.String(), Rule: p.Request.Rule.Name(), Field: "lease",
-					Reason: fmt.Sprintf("is missing: in a store use Reserve, which renews a lease of %v, or give the limit a lease, such as concurrency %d lease 30s", DefaultLease, p.Capacity())}
+					Reason: fmt.Sprintf("is missing: in a store use Reserve, which renews a lease of %v, or give the limit a lease, such as concurrency %d lease 30s", defaultLease, p.Capacity())}
 			}
-			p.algorithm = algorithm.NewConcurrency(p.Capacity(), int64(DefaultLease))
+			p.algorithm = algorithm.NewConcurrency(p.Capacity(), int64(defaultLease))
 		}
 	}
 	return a, nil

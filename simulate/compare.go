@@ -4,9 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/accesslog"
+	"github.com/weirflow/weir/internal/replay"
+	"github.com/weirflow/weir/internal/tape"
 )
 
-// Comparison shows what candidates do to the same made-up traffic. `weir simulate --traffic` prints it as JSON.
+// Comparison shows what limits do to the same made-up traffic. `weir simulate --traffic` prints it as JSON.
 type Comparison struct {
 	Traffic  string             `json:"traffic"`
 	Logs     []LogReport        `json:"logs,omitempty"` // how each log of the traffic was read
@@ -20,7 +25,17 @@ type Comparison struct {
 	Limits   []ComparisonReport `json:"limits"`
 }
 
-// ComparisonReport is the result of one candidate. A request is refused if it is never admitted; a client that
+type (
+	// LogReport says how a log was read.
+	LogReport = accesslog.Found
+	// Reason is a reason to leave lines of a log out, and their number.
+	Reason = accesslog.Reason
+	// Series is what happened over time, in steps of equal length: of its field Every, with a count for each step in Offered,
+	// Admitted, Refused and Queued.
+	Series = tape.Series
+)
+
+// ComparisonReport is the result of one limit. A request is refused if it is never admitted; a client that
 // retries makes several attempts for one request.
 type ComparisonReport struct {
 	Limit    string   `json:"limit"`
@@ -50,7 +65,7 @@ type ComparisonReport struct {
 	ShutOut int     `json:"shut_out"` // clients of which no request is admitted
 	Jain    float64 `json:"jain"`     // fairness: of the units that each client gets
 
-	Series Series `json:"-"`
+	Series Series `json:"-"` // what happened over time
 }
 
 // ComparisonWindows are the lengths of time for which a comparison counts the most units.
@@ -58,10 +73,21 @@ func ComparisonWindows() [3]time.Duration {
 	return [3]time.Duration{time.Second, 10 * time.Second, time.Minute}
 }
 
-// Compare tries each candidate alone on the traffic.
-func (p Pattern) Compare(candidates []Candidate, s Scenario) (Comparison, error) {
+// Compare tries each limit alone on the traffic. A limit is its text, or several joined by "and", which decide together. The error
+// of a text that is none is that of [weir.ParseLimits] or of [weir.NewRule].
+func (p Pattern) Compare(limits []string, s Scenario) (Comparison, error) {
 	if err := s.check(); err != nil {
 		return Comparison{}, err
+	}
+	if s.Length == 0 {
+		s.Length = min(p.length(), weir.MaxPeriod)
+	}
+	candidates := make([]replay.Candidate, len(limits))
+	for i, text := range limits {
+		var err error
+		if candidates[i], err = replay.ParseCandidate(text); err != nil {
+			return Comparison{}, fmt.Errorf("simulate: compare %q: %w", text, err)
+		}
 	}
 	offers, clients, err := p.offers(s.Length, s.Seed)
 	if err != nil {
@@ -76,7 +102,7 @@ func (p Pattern) Compare(candidates []Candidate, s Scenario) (Comparison, error)
 	if c.Moved > 0 {
 		scenarios = append(scenarios, &steady)
 	}
-	progress := progress{tell: s.Progress, of: int64(len(offers)) * int64(len(candidates)*len(scenarios))}
+	progress := tape.Progress{Tell: s.Progress, Of: int64(len(offers)) * int64(len(candidates)*len(scenarios))}
 	for _, candidate := range candidates {
 		var reports []ComparisonReport
 		for _, scenario := range scenarios {
@@ -111,7 +137,7 @@ func (c *Comparison) offered(offers []offer) (units []int64) {
 }
 
 // report ends the run.
-func (r *run) report(c Candidate, requests int64, asked []int64) ComparisonReport {
+func (r *run) report(c replay.Candidate, requests int64, asked []int64) ComparisonReport {
 	l := &r.ledger
 	l.sort()
 	l.droughts.endAll(max(r.now-r.start, int64(r.scenario.Length)))
@@ -143,7 +169,7 @@ func (r *run) report(c Candidate, requests int64, asked []int64) ComparisonRepor
 			report.ShutOut++
 		}
 	}
-	l.series.sum()
+	l.series.Sum()
 	report.Series, report.Queue = l.series, slices.Max(l.series.Queued)
 	return report
 }

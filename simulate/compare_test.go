@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"os"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/replay"
+	"github.com/weirflow/weir/internal/tape"
 )
 
 func compare(t *testing.T, traffic string, s Scenario, limits ...string) Comparison {
@@ -18,16 +21,8 @@ func compare(t *testing.T, traffic string, s Scenario, limits ...string) Compari
 	if err != nil {
 		t.Fatal(err)
 	}
-	var candidates []Candidate
-	for _, text := range limits {
-		c, err := ParseCandidate(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		candidates = append(candidates, c)
-	}
 	s.Seed = cmp.Or(s.Seed, 1)
-	c, err := p.Compare(candidates, s)
+	c, err := p.Compare(limits, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +208,7 @@ func TestProcessesShareALimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Compare([]Candidate{{Text: "2/s", Limits: []weir.Limit{weir.TokenBucket{Rate: weir.PerSecond(2), Burst: 2}}}}, Scenario{Length: time.Second, Processes: 3}); err == nil {
+	if _, err := p.Compare([]string{"2/s"}, Scenario{Length: time.Second, Processes: 3}); err == nil {
 		t.Error("3 processes share 2 units, want an error")
 	}
 }
@@ -244,7 +239,7 @@ func TestSharesAddUpToTheLimit(t *testing.T) {
 
 func perNano2(limit weir.Limit) float64 {
 	if r := weir.Describe(limit).Rate; r.Period > 0 {
-		return perNano(r)
+		return tape.PerNano(r)
 	}
 	return 0
 }
@@ -317,28 +312,23 @@ func TestFairnessIsJainsIndex(t *testing.T) {
 
 // A log in a simulation is decided like a replay of it, window for window.
 func TestASimulatedLogIsDecidedLikeAReplay(t *testing.T) {
-	traffic := realTraffic(t)
-	p, err := ParsePattern("log access.log.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.UseLog("access.log.gz", traffic); err != nil {
-		t.Fatal(err)
-	}
-	var candidates []Candidate
-	for _, text := range []string{"fixed window 5/10s", "fixed window 7/13s", "sliding window 20/1h", "token bucket 1/s burst 10", "leaky bucket 1/m queue 3",
-		"sliding log 5/10s count denied", "bursty 1/m over 3m", "nginx limit_req 6/m burst 5", "token bucket 1/s burst 10 and fixed window 50/1d"} {
-		c, err := ParseCandidate(text)
+	p := mustPattern(t, "log access.log.gz")
+	traffic := realLog(t, p, "access.log.gz")
+	limits := []string{"fixed window 5/10s", "fixed window 7/13s", "sliding window 20/1h", "token bucket 1/s burst 10", "leaky bucket 1/m queue 3",
+		"sliding log 5/10s count denied", "bursty 1/m over 3m", "nginx limit_req 6/m burst 5", "token bucket 1/s burst 10 and fixed window 50/1d"}
+	var candidates []replay.Candidate
+	for _, text := range limits {
+		c, err := replay.ParseCandidate(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		candidates = append(candidates, c)
 	}
-	want, err := traffic.Replay(candidates, Options{})
+	want, err := traffic.Replay(candidates, replay.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := p.Compare(candidates, Scenario{Length: p.Length(), PerClient: true})
+	got, err := p.Compare(limits, Scenario{Length: p.length(), PerClient: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,31 +337,35 @@ func TestASimulatedLogIsDecidedLikeAReplay(t *testing.T) {
 			t.Errorf("%s: %d admitted and %d refused, and a replay has %d and %d", l.Limit, l.Admitted, l.Refused, want.Limits[i].Admitted, want.Limits[i].Refused)
 		}
 	}
-	none, err := ParsePattern("log other.log")
+}
+
+// realLog reads the log of testdata as that of the name, and returns what was read.
+func realLog(t *testing.T, p Pattern, name string) *replay.Traffic {
+	t.Helper()
+	file, err := os.Open("testdata/access.log.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := none.Compare(candidates, Scenario{Length: time.Second}); err == nil {
-		t.Error("a log that was not read is simulated, want an error")
+	defer file.Close()
+	if _, _, err := p.ReadLog(name, "ip", file); err != nil {
+		t.Fatal(err)
 	}
+	return p.streams[0].log.traffic
 }
 
 // Thinning keeps requests at random, and speed shortens the log.
 func TestARecordedLogIsThinnedAndSpedUp(t *testing.T) {
-	traffic := realTraffic(t)
 	count := func(text string) (int, time.Duration) {
 		p, err := ParsePattern(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.UseLog("a", traffic); err != nil {
-			t.Fatal(err)
-		}
-		offers, clients, err := p.offers(p.Length(), 1)
+		realLog(t, p, "a")
+		offers, clients, err := p.offers(p.length(), 1)
 		if err != nil || clients != 1753 {
 			t.Fatalf("%d clients, %v", clients, err)
 		}
-		return len(offers), p.Length()
+		return len(offers), p.length()
 	}
 	whole, length := count("log a")
 	thin, same := count("log a thin 20%")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/tape"
 )
 
 // Driver offers requests to subjects in virtual time. In each phase it offers requests at a steady rate to a fresh
@@ -93,15 +94,15 @@ type driven struct {
 
 // drive runs one phase on a fresh state.
 func (d Driver) drive(s Subject, p Phase) (r driven, err error) {
-	now := virtualStart
+	now := tape.Start
 	take, err := s.begin(&now)
 	if err != nil {
 		return r, err
 	}
 	for i := range p.Requests {
-		now = max(now, virtualStart+int64(p.at(i)))
+		now = max(now, tape.Start+int64(p.at(i)))
 		delay, admitted := d.retry(take, &now)
-		r.end = max(r.end, time.Duration(now-virtualStart)+delay)
+		r.end = max(r.end, time.Duration(now-tape.Start)+delay)
 		if !admitted {
 			return r, nil
 		}

@@ -1,15 +1,31 @@
+// Package simulate tries limits in virtual time, on made-up requests and on those of access logs. It makes its decisions with
+// package weir.
+//
+// A [Pattern] is traffic of many clients, on which [Pattern.Compare] tries limits in a [Scenario]:
+//
+//	traffic, err := simulate.ParsePattern("burst 200/s for 1s every 10s from 50 clients")
+//	c, err := traffic.Compare([]string{"token bucket 10/s burst 20"}, simulate.Scenario{Length: time.Minute})
+//
+// Traffic such as "log access.log" comes from a log, which [Pattern.ReadLog] reads; with PerClient each client of the log has a
+// limit of its own. A [Driver] offers requests at steady rates to one [Subject] or more, which may be limiters of one's own. Equal
+// runs give equal reports.
+//
+// The types are not safe for concurrent use.
 package simulate
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/replay"
+	"github.com/weirflow/weir/internal/tape"
 )
 
 // Pattern is made-up traffic: the instants at which requests come, the clients that send them, and their costs.
@@ -55,6 +71,9 @@ func (p Pattern) offers(length time.Duration, seed uint64) (all []offer, clients
 		s := &p.streams[i]
 		if s.log != nil && s.log.traffic == nil {
 			return nil, 0, fmt.Errorf("simulate: traffic %q: the log %s was not read", p.text, s.log.name)
+		}
+		if s.log != nil && s.log.traffic.Events() == 0 {
+			return nil, 0, fmt.Errorf("simulate: traffic %q: no line of the log %s counts", p.text, s.log.name)
 		}
 		if s.least*float64(length) > maxOffered+1 { // it need not make them all to know
 			return nil, 0, p.tooMany(length)
@@ -118,7 +137,7 @@ func (s *stream) offer(all []offer, length time.Duration, first uint32, d draws)
 // population returns the number of clients.
 func (s *stream) population() int {
 	if s.log != nil {
-		return len(s.log.traffic.keys)
+		return s.log.traffic.Keys()
 	}
 	return max(1, s.clients.count)
 }
@@ -128,10 +147,10 @@ type logStream struct {
 	name    string
 	share   float64 // of the requests that remain
 	speed   float64 // how many times faster than recorded
-	traffic *Traffic
+	traffic *replay.Traffic
 }
 
-// Logs returns the names of the logs in the text, which must be read and passed to UseLog.
+// Logs returns the names of the logs in the text, which ReadLog must read before Compare.
 func (p Pattern) Logs() (names []string) {
 	for _, s := range p.streams {
 		if s.log != nil && !slices.Contains(names, s.log.name) {
@@ -141,22 +160,35 @@ func (p Pattern) Logs() (names []string) {
 	return names
 }
 
-// UseLog makes the traffic the content of the named log. Each key is a client. It refuses an unknown name and a log
-// without events.
-func (p Pattern) UseLog(name string, traffic *Traffic) error {
-	found := false
+// ReadLog reads the named log of the pattern, which Compare needs. Each value of key is a client: a field of the log, such as "ip",
+// or several with commas between them. ReadLog returns the number of lines that count, and why others do not, the most frequent
+// reason first. It refuses a name that the pattern does not have.
+func (p Pattern) ReadLog(name, key string, r io.Reader) (counted int, left []Reason, err error) {
+	if !slices.Contains(p.Logs(), name) {
+		return 0, nil, fmt.Errorf("simulate: traffic %q: it has no log %s", p.text, name)
+	}
+	fields, err := replay.ParseKey(key)
+	if err != nil {
+		return 0, nil, fmt.Errorf("simulate: traffic %q: %w", p.text, err)
+	}
+	traffic := replay.NewTraffic(nil, fields)
+	if err := traffic.ReadLog(calledLog(name), r); err != nil {
+		return 0, nil, fmt.Errorf("simulate: %w", err)
+	}
 	for i := range p.streams {
 		if log := p.streams[i].log; log != nil && log.name == name {
-			log.traffic, found = traffic, true
+			log.traffic = traffic
 		}
 	}
-	switch {
-	case !found:
-		return fmt.Errorf("simulate: traffic %q: it has no log %s", p.text, name)
-	case traffic == nil || len(traffic.events) == 0:
-		return fmt.Errorf("simulate: traffic %q: no line of the log %s counts", p.text, name)
+	return traffic.Events(), traffic.Reasons(), nil
+}
+
+// calledLog returns what a log is called in texts for people.
+func calledLog(name string) string {
+	if name == "-" {
+		return "standard input"
 	}
-	return nil
+	return name
 }
 
 // readings says how each log was read.
@@ -169,11 +201,11 @@ func (p Pattern) readings() (all []LogReport) {
 	return all
 }
 
-// Length returns the time that the longest log of the pattern takes, or 0 without a log.
-func (p Pattern) Length() (longest time.Duration) {
+// length returns the time that the longest log of the pattern takes, or 0 without a log.
+func (p Pattern) length() (longest time.Duration) {
 	for _, s := range p.streams {
 		if s.log != nil && s.log.traffic != nil {
-			longest = max(longest, time.Duration(later(int64(s.log.after(s.log.traffic.last)), 1)))
+			longest = max(longest, time.Duration(tape.Later(int64(s.log.after(s.log.traffic.Last())), 1)))
 		}
 	}
 	return longest
@@ -183,27 +215,27 @@ func (p Pattern) Length() (longest time.Duration) {
 // they do on the clock.
 func (p Pattern) begin() int64 {
 	if len(p.streams) != 1 || p.streams[0].log == nil || p.streams[0].log.speed != 1 {
-		return virtualStart
+		return tape.Start
 	}
-	return p.streams[0].log.traffic.first
+	return p.streams[0].log.traffic.First()
 }
 
 // after returns when an event comes, after the start of the log. It is exact at the log's own speed.
 func (l *logStream) after(t int64) time.Duration {
-	after := since(l.traffic.first, t)
+	after := tape.Since(l.traffic.First(), t)
 	if l.speed == 1 {
 		return time.Duration(min(after, math.MaxInt64))
 	}
-	return nanoseconds(float64(after) / l.speed)
+	return tape.Nanoseconds(float64(after) / l.speed)
 }
 
 // offer appends the events that remain: request i comes at (tᵢ - t₀) / speed, and each remains with the probability
 // share.
 func (l *logStream) offer(all []offer, length time.Duration, client uint32, random *rand.Rand) []offer {
 	begin := len(all)
-	for _, e := range l.traffic.events {
-		if at := l.after(e.at); at < length && len(all) <= maxOffered {
-			all = append(all, offer{int64(at), client + e.key, e.cost})
+	for e := range l.traffic.All() {
+		if at := l.after(e.At); at < length && len(all) <= maxOffered {
+			all = append(all, offer{int64(at), client + e.Key, e.Cost})
 		}
 	}
 	log := all[begin:]
@@ -277,7 +309,7 @@ func geometricCost(mean int64) costs {
 	}
 	scale := -1 / math.Log1p(-1/float64(mean))
 	return func(random *rand.Rand) uint32 {
-		return uint32(min(maxCost, 1+math.Floor(random.ExpFloat64()*scale)))
+		return uint32(min(replay.MaxCost, 1+math.Floor(random.ExpFloat64()*scale)))
 	}
 }
 

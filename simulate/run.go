@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/replay"
 	"github.com/weirflow/weir/internal/tape"
 )
 
 // run is one candidate in one scenario.
 type run struct {
 	scenario  *Scenario
-	candidate Candidate
+	candidate replay.Candidate
 	retries   []retry  // by stream
 	begins    []uint32 // the first client of each stream
 	start     int64    // of the traffic
@@ -33,7 +34,7 @@ type run struct {
 	ledger    ledger
 }
 
-func newRun(p Pattern, c Candidate, s *Scenario, clients, offers int) (*run, error) {
+func newRun(p Pattern, c replay.Candidate, s *Scenario, clients, offers int) (*run, error) {
 	begin := p.begin()
 	r := &run{scenario: s, candidate: c, start: begin, now: begin, live: max(1, s.Processes, s.Sticky), random: draws{s.Seed, 0}.source(drawJitter)}
 	r.judges = make([]*tape.Limits, r.live)
@@ -50,10 +51,10 @@ func newRun(p Pattern, c Candidate, s *Scenario, clients, offers int) (*run, err
 	r.lines = waitLines{perClient: s.PerClient, processes: r.live, waiting: map[int]*waitLine{}}
 	r.ledger = newLedger(s, begin, clients, offers)
 	if s.Lose > 0 {
-		r.agenda.add(agendaItem{at: later(begin, int64(s.Lose)), kind: loseProcess})
+		r.agenda.add(agendaItem{at: tape.Later(begin, int64(s.Lose)), kind: loseProcess})
 	}
 	if s.Return > 0 {
-		r.agenda.add(agendaItem{at: later(begin, int64(s.Return)), kind: returnProcess})
+		r.agenda.add(agendaItem{at: tape.Later(begin, int64(s.Return)), kind: returnProcess})
 	}
 	return r, nil
 }
@@ -75,7 +76,7 @@ func (r *run) begin(process int) (err error) {
 
 // all decides on every offer and on what follows from it. Clients do not come back after the end of the traffic, but
 // waiting callers get their answer.
-func (r *run) all(offers []offer, progress *progress) error {
+func (r *run) all(offers []offer, progress *tape.Progress) error {
 	for _, o := range offers {
 		at := r.start + o.at
 		if err := r.until(at); err != nil {
@@ -85,7 +86,7 @@ func (r *run) all(offers []offer, progress *progress) error {
 		if err := r.ask(caller{first: at, client: o.client, cost: o.cost}); err != nil {
 			return err
 		}
-		progress.step()
+		progress.Step()
 	}
 	return r.until(math.MaxInt64)
 }
@@ -156,7 +157,7 @@ func (r *run) answer(c caller, d weir.Decision) {
 	}
 	r.ledger.refuse(c, r.now)
 	wait, again := r.retryOf(c.client).after(d, c.retries, r.random)
-	if at := later(r.now, int64(wait)); again && at > r.now && at-r.start < int64(r.scenario.Length) {
+	if at := tape.Later(r.now, int64(wait)); again && at > r.now && at-r.start < int64(r.scenario.Length) {
 		c.retries++
 		r.agenda.add(agendaItem{at: at, caller: c})
 	}
@@ -226,8 +227,8 @@ func (r *run) grant(process int, c caller) (weir.Decision, error) {
 
 // look plans the next look at a line: when the first caller may be admitted, or when it gives up.
 func (r *run) look(at int, d weir.Decision, c caller) {
-	end := later(c.asked, int64(r.scenario.Wait))
-	next := min(later(r.now, int64(max(1, d.RetryAfter))), end)
+	end := tape.Later(c.asked, int64(r.scenario.Wait))
+	next := min(tape.Later(r.now, int64(max(1, d.RetryAfter))), end)
 	if d.RetryAfter > weir.MaxPeriod {
 		next = end
 	}
@@ -244,7 +245,7 @@ func (r *run) advance(at int) error {
 		if err != nil {
 			return err
 		}
-		if !d.Allowed && d.RetryAfter != weir.Never && r.now < later(c.asked, int64(r.scenario.Wait)) {
+		if !d.Allowed && d.RetryAfter != weir.Never && r.now < tape.Later(c.asked, int64(r.scenario.Wait)) {
 			r.look(at, d, c)
 			return nil
 		}

@@ -7,9 +7,9 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Scenario is how a comparison tries its candidates. Only Length is required.
+// Scenario is how a comparison tries its limits. Only Length is required, unless the traffic is a log.
 type Scenario struct {
-	// Length is the time in which requests come.
+	// Length is the time in which requests come. Default: that of the longest log of the traffic, up to weir.MaxPeriod.
 	Length time.Duration
 	// Seed decides all random draws. Equal seeds give equal results.
 	Seed uint64

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/tape"
 )
 
 // arrivals yields instants from 0 in order, until yield returns false. Only the random ones use the source.
@@ -14,7 +15,7 @@ type arrivals func(random *rand.Rand, yield func(time.Duration) bool)
 // constant sends request i at i / rate.
 func constant(r weir.Rate) arrivals {
 	return func(_ *rand.Rand, yield func(time.Duration) bool) {
-		for i := int64(0); yield(instantOf(r, i)); i++ {
+		for i := int64(0); yield(tape.InstantOf(r, i)); i++ {
 		}
 	}
 }
@@ -23,7 +24,7 @@ func constant(r weir.Rate) arrivals {
 func poisson(r weir.Rate) arrivals {
 	mean := float64(r.Period) / float64(r.Count)
 	return func(random *rand.Rand, yield func(time.Duration) bool) {
-		for at := random.ExpFloat64() * mean; yield(nanoseconds(at)); {
+		for at := random.ExpFloat64() * mean; yield(tape.Nanoseconds(at)); {
 			at += float64(random.ExpFloat64() * mean)
 		}
 	}
@@ -33,8 +34,8 @@ func poisson(r weir.Rate) arrivals {
 func burst(r weir.Rate, on, cycle time.Duration) arrivals {
 	return func(_ *rand.Rand, yield func(time.Duration) bool) {
 		for start := time.Duration(0); ; start += cycle {
-			for i := int64(0); instantOf(r, i) < on; i++ {
-				if !yield(start + instantOf(r, i)) {
+			for i := int64(0); tape.InstantOf(r, i) < on; i++ {
+				if !yield(start + tape.InstantOf(r, i)) {
 					return
 				}
 			}
@@ -56,7 +57,7 @@ func storm(n int64, at time.Duration) arrivals {
 // ramp changes the rate evenly from one to another, and keeps the second one. Request i comes when the integral of
 // the rate is i: with rates a and b and a length T that is at 2i / (a + sqrt(a² + 2i (b-a)/T)) until T.
 func ramp(from, to weir.Rate, over time.Duration) arrivals {
-	a, b, length := perNano(from), perNano(to), float64(over)
+	a, b, length := tape.PerNano(from), tape.PerNano(to), float64(over)
 	slope, during := (b-a)/length, float64(a+b)/2*length
 	return func(_ *rand.Rand, yield func(time.Duration) bool) {
 		for i := 0.0; ; i++ {
@@ -64,7 +65,7 @@ func ramp(from, to weir.Rate, over time.Duration) arrivals {
 			if i < during {
 				at = 2 * i / (a + math.Sqrt(max(0, float64(a*a)+float64(2*i*slope))))
 			}
-			if !yield(nanoseconds(at)) {
+			if !yield(tape.Nanoseconds(at)) {
 				return
 			}
 		}
@@ -74,7 +75,7 @@ func ramp(from, to weir.Rate, over time.Duration) arrivals {
 // diurnal goes from one rate to the other and back in each cycle T:
 // a + (b-a) (1 - cos(2πt/T)) / 2. Request i comes when the integral of the rate is i.
 func diurnal(from, to weir.Rate, cycle time.Duration) arrivals {
-	a, b, turn := perNano(from), perNano(to), 2*math.Pi/float64(cycle)
+	a, b, turn := tape.PerNano(from), tape.PerNano(to), 2*math.Pi/float64(cycle)
 	return varying{
 		least: min(a, b),
 		rate:  func(t float64) float64 { return a + float64((b-a)*(1-math.Cos(turn*t))/2) },
@@ -87,7 +88,7 @@ func diurnal(from, to weir.Rate, cycle time.Duration) arrivals {
 // flash keeps a rate a until it jumps to b at an instant s. It then decays back with the time constant T:
 // a + (b-a) exp(-(t-s)/T). Request i comes when the integral of the rate is i.
 func flash(from, to weir.Rate, start, decay time.Duration) arrivals {
-	a, b, s, length := perNano(from), perNano(to), float64(start), float64(decay)
+	a, b, s, length := tape.PerNano(from), tape.PerNano(to), float64(start), float64(decay)
 	left := func(t float64) float64 { return math.Exp(-max(0, t-s) / length) }
 	return varying{
 		least: min(a, b),
@@ -111,7 +112,7 @@ func (v varying) arrivals(_ *rand.Rand, yield func(time.Duration) bool) {
 	at := 0.0
 	for i := 0.0; ; i++ {
 		at = v.solve(i, at)
-		if !yield(nanoseconds(at)) {
+		if !yield(tape.Nanoseconds(at)) {
 			return
 		}
 	}

@@ -5,55 +5,23 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/weirflow/weir"
 )
 
-// filled returns traffic with one event.
-func filled(t *testing.T, log string) *Traffic {
-	t.Helper()
-	return filledBy(t, mustKey(t, "key"), log)
-}
-
 func TestWhatNobodyFilledInIsAnErrorAndNoPanic(t *testing.T) {
-	logs, err := ParsePattern("log a.log")
-	if err != nil {
-		t.Fatal(err)
-	}
-	events := filled(t, `{"ts":1,"key":"a"}`+"\n")
-	bucket := mustCandidate(t, "1/s")
 	minute := Scenario{Length: time.Minute}
-	constant, err := ParsePattern("constant 1/s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	logs, constant := mustPattern(t, "log a.log"), mustPattern(t, "constant 1/s")
 	for name, do := range map[string]func() error{
-		"drive the zero subject":     func() error { _, err := ClassicDriver().Run(Subject{}); return err },
-		"the zero driver":            func() error { _, err := Driver{}.Run(); return err },
-		"drive without end":          func() error { d := ClassicDriver(); d.Patience = math.MaxInt64; _, err := d.Run(); return err },
-		"the subject of no limit":    func() error { _, err := NewSubject(nil); return err },
-		"the throttle of no warm up": func() error { _, _, err := ThrottleOf(weir.WarmUp{}); return err },
-		"read into zero traffic": func() error {
-			var traffic Traffic
-			traffic.CostFrom("c")
-			return traffic.ReadLog("log", strings.NewReader(""))
-		},
-		"read nothing":              func() error { return NewTraffic(Key{}).ReadLog("log", nil) },
-		"read without a key":        func() error { return NewTraffic(Key{}).ReadLog("log", strings.NewReader("")) },
-		"replay the zero candidate": func() error { _, err := events.Replay([]Candidate{{}}, Options{}); return err },
-		"replay a nil limit": func() error {
-			_, err := events.Replay([]Candidate{{Limits: make([]weir.Limit, 1)}}, Options{})
-			return err
-		},
-		"use no traffic":             func() error { return logs.UseLog("a.log", nil) },
-		"compare in no scenario":     func() error { _, err := constant.Compare([]Candidate{bucket}, Scenario{}); return err },
-		"compare the zero candidate": func() error { _, err := constant.Compare([]Candidate{{}}, minute); return err },
-		"compare a nil limit": func() error {
-			_, err := constant.Compare([]Candidate{{Limits: make([]weir.Limit, 1)}}, minute)
-			return err
-		},
-		"compare the zero pattern": func() error { _, err := Pattern{}.Compare([]Candidate{bucket}, minute); return err },
-		"the zero target":          func() error { _, err := events.Suggest(Target{}, nil); return err },
+		"drive the zero subject":   func() error { _, err := ClassicDriver().Run(Subject{}); return err },
+		"the zero driver":          func() error { _, err := Driver{}.Run(); return err },
+		"drive without end":        func() error { d := ClassicDriver(); d.Patience = math.MaxInt64; _, err := d.Run(); return err },
+		"the subject of no limit":  func() error { _, err := NewSubject(nil); return err },
+		"read nothing":             func() error { _, _, err := logs.ReadLog("a.log", "ip", nil); return err },
+		"read another log":         func() error { _, _, err := logs.ReadLog("b.log", "ip", strings.NewReader("")); return err },
+		"read without a key":       func() error { _, _, err := logs.ReadLog("a.log", "", strings.NewReader("")); return err },
+		"compare an unread log":    func() error { _, err := logs.Compare([]string{"1/s"}, minute); return err },
+		"compare in no scenario":   func() error { _, err := constant.Compare([]string{"1/s"}, Scenario{}); return err },
+		"compare no limit":         func() error { _, err := constant.Compare([]string{""}, minute); return err },
+		"compare the zero pattern": func() error { _, err := Pattern{}.Compare([]string{"1/s"}, minute); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := do(); err == nil || !strings.HasPrefix(err.Error(), "simulate: ") && !strings.HasPrefix(err.Error(), "weir: ") {
@@ -63,49 +31,38 @@ func TestWhatNobodyFilledInIsAnErrorAndNoPanic(t *testing.T) {
 	}
 }
 
+// A log of which no line counts is read, and makes no traffic.
+func TestALogOfWhichNoLineCountsIsNoTraffic(t *testing.T) {
+	p := mustPattern(t, "log a.log")
+	counted, left, err := p.ReadLog("a.log", "ip", strings.NewReader("no time\n"))
+	if counted != 0 || len(left) != 1 || left[0].Lines != 1 || err != nil {
+		t.Errorf("%d lines count, %v are left out, %v, want none, one reason and no error", counted, left, err)
+	}
+	if _, err := p.Compare([]string{"1/s"}, Scenario{Length: time.Minute}); err == nil || !strings.Contains(err.Error(), "no line of the log a.log counts") {
+		t.Errorf("comparing it gives %v, want that no line counts", err)
+	}
+}
+
 // The zero values that mean something do not fail.
 func TestZeroValuesThatMeanNothingAreEmpty(t *testing.T) {
-	var traffic Traffic
-	report, err := traffic.Replay([]Candidate{mustCandidate(t, "1/s")}, Options{})
-	if err != nil || report.Keys != 0 || len(traffic.Samples()) != 0 {
-		t.Errorf("zero traffic replays as %+v, %v, want nothing", report, err)
-	}
-	for _, c := range []Candidate{{}, {Limits: make([]weir.Limit, 2)}} {
-		if _, ok, err := c.Permits(); ok || err != nil || c.Rate() != (weir.Rate{}) {
-			t.Errorf("a candidate of no limits has permits or a rate, %v", err)
-		}
-	}
-	if text := (Key{}).String() + (Pattern{}).String() + (Target{}).String(); text != "" {
-		t.Errorf("zero values have the text %q", text)
-	}
-	if (Pattern{}).Length() != 0 || len((Pattern{}).Logs()) != 0 {
-		t.Error("the zero pattern has a length or a log")
+	if (Pattern{}).String() != "" || (Pattern{}).length() != 0 || len((Pattern{}).Logs()) != 0 {
+		t.Error("the zero pattern has a text, a length or a log")
 	}
 }
 
-func mustCandidate(t *testing.T, text string) Candidate {
+func mustPattern(t *testing.T, text string) Pattern {
 	t.Helper()
-	c, err := ParseCandidate(text)
+	p, err := ParsePattern(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return p
 }
 
-func filledBy(t *testing.T, key Key, log string) *Traffic {
+// readLog reads a log whose clients are the values of a key.
+func (p Pattern) readLog(t *testing.T, name, key, log string) {
 	t.Helper()
-	traffic := NewTraffic(key)
-	if err := traffic.ReadLog("log", strings.NewReader(log)); err != nil {
+	if _, _, err := p.ReadLog(name, key, strings.NewReader(log)); err != nil {
 		t.Fatal(err)
 	}
-	return traffic
-}
-
-func mustKey(t testing.TB, texts ...string) Key {
-	t.Helper()
-	key, err := ParseKey(texts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
 }

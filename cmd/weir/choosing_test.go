@@ -21,6 +21,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/program"
+	command "github.com/weirflow/weir/cmd/weir/internal/simulate"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -265,11 +266,7 @@ func (tour *tour) figure(name string) string {
 	if err != nil {
 		tour.t.Fatal(err)
 	}
-	c, err := simulate.ParseCandidate("token bucket 50/s burst 50")
-	if err != nil {
-		tour.t.Fatal(err)
-	}
-	found, err := p.Compare([]simulate.Candidate{c}, simulate.Scenario{Length: 30e9, Seed: 1})
+	found, err := p.Compare([]string{"token bucket 50/s burst 50"}, simulate.Scenario{Length: 30e9, Seed: 1})
 	if err != nil {
 		tour.t.Fatal(err)
 	}
@@ -290,11 +287,11 @@ func (tour *tour) figure(name string) string {
 
 // fault returns what a refill that drops fractions does.
 func fault(name string) (string, error) {
-	faults, err := simulate.RoundingFaults()
+	faults, err := command.RoundingFaults()
 	if err != nil {
 		return "", err
 	}
-	f := faults[slices.IndexFunc(faults, func(f simulate.PollReport) bool {
+	f := faults[slices.IndexFunc(faults, func(f command.PollReport) bool {
 		return f.Name == "lazy refill that drops fractions" && f.Admitted < f.Due
 	})]
 	return map[string]string{"every": cli.Duration(f.Every), "admitted": cli.Thousands(f.Admitted), "due": cli.Thousands(f.Due)}[name], nil

@@ -19,7 +19,7 @@ var layers = []layer{
 		standard: []string{"math/rand/v2", "net", "net/", "os", "os/", "testing"},
 	},
 	{name: "workshop", packages: []string{"internal/rules", "internal/release"}, standard: []string{"flag", "os", "os/"}},
-	{name: "logs", packages: []string{"internal/accesslog", "internal/tape"}, mayUse: []string{"kit", "root"}},
+	{name: "logs", packages: []string{"internal/accesslog", "internal/phrase", "internal/replay", "internal/tape"}, mayUse: []string{"logs", "kit", "root"}},
 	{name: "core", packages: []string{"internal/*"}, mayUse: []string{"core", "functions"}, standard: []string{"log/slog"}},
 	{name: "root", packages: []string{"."}, mayUse: []string{"core", "functions", "calendar"}, standard: []string{"log/slog", "math/rand/v2"}},
 	{name: "engine kit", packages: []string{"enginekit"}, mayUse: []string{"root", "core", "functions"}, standard: []string{"math/rand/v2"}},

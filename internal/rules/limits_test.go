@@ -17,7 +17,7 @@ var namesOfLimits = map[string]bool{
 // mayAskForTheType are the files and folders that act on a limit by its type, with the reason.
 var mayAskForTheType = map[string]string{
 	"redislimit/internal/stored/limit.go": "the engine has a script function and stored numbers for each type",
-	"simulate/permits.go":                 "draws the curve that only a WarmUp has",
+	"cmd/weir/internal/check/permits.go":  "draws the curve that only a WarmUp has",
 	"bench/":                              "checks the engines against limits that it computes itself",
 }
 

@@ -13,7 +13,7 @@ import (
 	explanations "github.com/weirflow/weir/cmd/weir/internal/explain"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 func Command() *cobra.Command {
@@ -66,7 +66,7 @@ func run(args []string, plot *cli.Plot, out io.Writer) error {
 		return cli.Misuse(fmt.Errorf("check: %s, want one limit", cli.Plural(int64(len(args)), "argument")),
 			"put the limit in quotes: weir check 'token bucket 10/s burst 20'")
 	}
-	candidate, err := simulate.ParseCandidate(args[0])
+	candidate, err := replay.ParseCandidate(args[0])
 	if err != nil {
 		return cli.LimitError("check", err, cli.LimitForms)
 	}
@@ -123,7 +123,7 @@ func runConfig(paths []string, plot *cli.Plot, out io.Writer) error {
 }
 
 // explain returns the explanation of each limit, and of their combination.
-func explain(c simulate.Candidate, s screen.Screen) string {
+func explain(c replay.Candidate, s screen.Screen) string {
 	var b strings.Builder
 	for i, limit := range c.Limits {
 		if i > 0 {

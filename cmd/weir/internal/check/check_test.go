@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	explanations "github.com/weirflow/weir/cmd/weir/internal/explain"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // rated are limits whose worst case the test reaches.
@@ -132,7 +132,7 @@ func TestCheckPrintsTheMemoryOfAKey(t *testing.T) {
 
 func TestEveryExampleOfALimitIsExplained(t *testing.T) {
 	for _, text := range append(append(rated, cli.RuleLimits...), cli.OneSubjectLimits...) {
-		candidate, err := simulate.ParseCandidate(text)
+		candidate, err := replay.ParseCandidate(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,15 +6,15 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // limitPicture shows how a limit gives out its units.
-func limitPicture(c simulate.Candidate) (picture.Picture, error) {
-	if t, ok, err := simulate.ThrottleOf(c.Limits[0]); ok || err != nil {
+func limitPicture(c replay.Candidate) (picture.Picture, error) {
+	if t, ok, err := throttleOf(c.Limits[0]); ok || err != nil {
 		return throttlePicture(c.Text, t, err)
 	}
-	permits, ok, err := c.Permits()
+	permits, ok, err := permitsOf(c)
 	switch {
 	case err != nil:
 		return nil, cli.Fail(fmt.Errorf("check: %w", err), "this is a bug in weir: please report it with the limit text")
@@ -36,7 +36,7 @@ func limitPicture(c simulate.Candidate) (picture.Picture, error) {
 }
 
 // rateLine is the rate alone, without a burst.
-func rateLine(c simulate.Candidate, length, unit time.Duration) picture.Line {
+func rateLine(c replay.Candidate, length, unit time.Duration) picture.Line {
 	rate := c.Rate()
 	return picture.Line{Name: rate.String() + " without a burst", Dashed: true, Points: []picture.Point{
 		{}, {X: float64(length) / float64(unit), Y: float64(rate.Count) * float64(length) / float64(rate.Period)},
@@ -57,7 +57,7 @@ func unitOf(length time.Duration) (time.Duration, string) {
 }
 
 // throttlePicture shows how far apart the units of a warm up are, by the units that a pause has stored.
-func throttlePicture(text string, t simulate.Throttle, err error) (picture.Picture, error) {
+func throttlePicture(text string, t throttle, err error) (picture.Picture, error) {
 	if err != nil {
 		return nil, cli.Fail(fmt.Errorf("check: %w", err), "this is a bug in weir: please report it with the limit text")
 	}

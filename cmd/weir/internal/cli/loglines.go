@@ -5,11 +5,11 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/accesslog"
 )
 
 // LogLines say how logs were read: one line for all that were read alike.
-func LogLines(all []simulate.LogReport, s screen.Screen) string {
+func LogLines(all []accesslog.Found, s screen.Screen) string {
 	var b strings.Builder
 	var logs []string
 	for i, l := range all {

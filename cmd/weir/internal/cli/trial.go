@@ -15,7 +15,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // logFields are the fields that every log format can have.
@@ -77,11 +77,11 @@ func (t *Trial) Apart(logs []string, in io.Reader, out io.Writer) error {
 }
 
 // Candidates parses limits.
-func Candidates(limits []string) ([]simulate.Candidate, error) {
-	candidates := make([]simulate.Candidate, len(limits))
+func Candidates(limits []string) ([]replay.Candidate, error) {
+	candidates := make([]replay.Candidate, len(limits))
 	for i, text := range limits {
 		var err error
-		if candidates[i], err = simulate.ParseCandidate(text); err != nil {
+		if candidates[i], err = replay.ParseCandidate(text); err != nil {
 			return nil, LimitError("--limit", err, LimitForms)
 		}
 	}
@@ -89,17 +89,12 @@ func Candidates(limits []string) ([]simulate.Candidate, error) {
 }
 
 // Key parses the key of the lines of logs.
-func (t *Trial) Key() (simulate.Key, error) {
-	key, err := simulate.ParseKey(t.keys...)
+func (t *Trial) Key() (replay.Key, error) {
+	key, err := replay.ParseKey(t.keys...)
 	if err != nil {
 		return key, Misusef("fields: "+strings.Join(logFields, ", ")+", or any field of JSON lines; several: --key ip,path", "--%s", inner(err))
 	}
 	return key, nil
-}
-
-// ReadLog adds the lines of a file, or of standard input, to the traffic.
-func (t *Trial) ReadLog(traffic *simulate.Traffic, name string, in io.Reader, progress *Progress) error {
-	return ReadLog(t.command, name, in, progress, traffic.ReadLog)
 }
 
 // ReadLog has read read a file, or standard input for "-". Its error is that of the command.
@@ -139,7 +134,9 @@ func explainLog(command string, err error) error {
 func (t *Trial) Of(err error) error { return errors.New(t.command + ": " + inner(err)) }
 
 // inner returns the message without the prefix of the package.
-func inner(err error) string { return strings.TrimPrefix(err.Error(), "simulate: ") }
+func inner(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "simulate: "), "replay: ")
+}
 
 // Unreported explains why the page of --report was not written, or returns nil.
 func (t *Trial) Unreported(err error) error {

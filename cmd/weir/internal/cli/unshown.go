@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // UnshownText says in a sentence that a log cannot show a limit, and what its pace would reach. who is what a key is called.
-func UnshownText(u simulate.Unshown, one, many string) string {
+func UnshownText(u replay.Unshown, one, many string) string {
 	name := Printable(u.Limit)
 	if u.Rule != "" {
 		name = "rule " + Printable(u.Rule) + ", " + name
@@ -33,7 +33,7 @@ func UnshownText(u simulate.Unshown, one, many string) string {
 }
 
 // UnshownLines are the first lines of an answer, for the limits that the log cannot show.
-func UnshownLines(all []simulate.Unshown, one, many string) string {
+func UnshownLines(all []replay.Unshown, one, many string) string {
 	var b strings.Builder
 	for _, u := range all {
 		b.WriteString(UnshownText(u, one, many) + "\n")

@@ -7,15 +7,15 @@ import (
 
 	"github.com/weirflow/weir"
 
+	"github.com/weirflow/weir/internal/replay"
 	"github.com/weirflow/weir/internal/tape"
-	"github.com/weirflow/weir/simulate"
 )
 
 // result is what a file would have decided.
 type result struct {
 	*keyring
-	all       *simulate.Tally // by client
-	rows      []rowResult     // by row
+	all       *replay.Tally // by client
+	rows      []rowResult   // by row
 	undecided int64
 	otherwise int64            // than a recording says
 	lacks     map[string]int64 // requests by attribute
@@ -25,7 +25,7 @@ type result struct {
 
 // rowResult is what a row would have decided.
 type rowResult struct {
-	tally     *simulate.Tally // nil if it decided nothing
+	tally     *replay.Tally // nil if it decided nothing
 	inAll     int64
 	elsewhere int64
 	unsure    int64
@@ -162,8 +162,8 @@ func (t *Traffic) tryBeside(r *result, e *event, o *outcome, engine weir.Engine)
 	return nil
 }
 
-func (t *Traffic) newTally() *simulate.Tally {
-	return simulate.NewTally(t.events[0].at, t.events[len(t.events)-1].at)
+func (t *Traffic) newTally() *replay.Tally {
+	return replay.NewTally(t.events[0].at, t.events[len(t.events)-1].at)
 }
 
 // unnamed counts the events of recordings for the rules that no recording names: it does not tell whether they match.

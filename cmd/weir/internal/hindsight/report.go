@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
+	"github.com/weirflow/weir/internal/tape"
 )
 
 // Options configure a Report.
@@ -19,14 +20,14 @@ type Options struct {
 }
 
 // Report decides all requests by each file. Lines and reasons are those of the reader, which the caller adds.
-func (t *Traffic) Report(o Options) (simulate.Report, error) {
+func (t *Traffic) Report(o Options) (replay.Report, error) {
 	t.sort()
-	report := simulate.Report{Keys: t.clientsSeen(), Limits: []simulate.LimitReport{}}
+	report := replay.Report{Keys: t.clientsSeen(), Limits: []replay.LimitReport{}}
 	if len(t.events) == 0 {
 		return report, nil
 	}
 	report.First, report.Last = time.Unix(0, t.events[0].at).UTC(), time.Unix(0, t.events[len(t.events)-1].at).UTC()
-	report.Busiest = simulate.BusiestOf(t.instants(), report.First, report.Last)
+	report.Busiest = replay.BusiestOf(t.instants(), report.First, report.Last)
 	results, err := t.decideAll(o)
 	if err != nil {
 		return report, err
@@ -40,7 +41,7 @@ func (t *Traffic) Report(o Options) (simulate.Report, error) {
 		report.Unshown = append(report.Unshown, t.unshown(at, report.First, report.Last)...)
 	}
 	if len(results) == 2 {
-		report.Difference = simulate.Differ(results[0].all, results[1].all, t.clients.texts, o.Top)
+		report.Difference = replay.Differ(results[0].all, results[1].all, t.clients.texts, o.Top)
 	}
 	return report, nil
 }
@@ -74,14 +75,9 @@ func (t *Traffic) instants() iter.Seq[[]int64] {
 
 // decideAll decides by each file, and finds the decisions that are not sure.
 func (t *Traffic) decideAll(o Options) (results []*result, err error) {
-	done, of := int64(0), int64(len(t.events)*len(t.tries))
-	progress := func() {
-		if done++; o.Progress != nil && (done%progressEvery == 0 || done == of) {
-			o.Progress(done, of)
-		}
-	}
+	progress := tape.Progress{Tell: o.Progress, Of: int64(len(t.events) * len(t.tries))}
 	for at := range t.tries {
-		r, err := t.decide(at, progress, nil)
+		r, err := t.decide(at, progress.Step, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -96,8 +92,6 @@ func (t *Traffic) decideAll(o Options) (results []*result, err error) {
 	return results, nil
 }
 
-const progressEvery = 1 << 16
-
 // findUnsure counts the decisions that the bounds of stamps leave open.
 func (t *Traffic) findUnsure(r *result) error {
 	return t.unsure(r, func(_ int, o *outcome) {
@@ -111,21 +105,21 @@ func (t *Traffic) findUnsure(r *result) error {
 }
 
 // report returns the report of all rules together, and those of the rules that had something to decide or could not.
-func (r *result) report(clients []string, top int) []simulate.LimitReport {
+func (r *result) report(clients []string, top int) []replay.LimitReport {
 	all := r.all.Report(allTogether, clients, top)
-	all.RuleReport = &simulate.RuleReport{File: r.name, Clients: len(r.clients), Unsure: r.unsure, Otherwise: r.otherwise, Undecided: r.undecided, Lacks: listed(r.lacks)}
-	reports := []simulate.LimitReport{all}
+	all.RuleReport = &replay.RuleReport{File: r.name, Clients: len(r.clients), Unsure: r.unsure, Otherwise: r.otherwise, Undecided: r.undecided, Lacks: listed(r.lacks)}
+	reports := []replay.LimitReport{all}
 	for i, row := range r.try.rows {
 		got := &r.rows[i]
 		if row.rule == nil && got.tally == nil {
 			continue
 		}
-		l := simulate.LimitReport{Limit: row.text, WorstKeys: []simulate.KeyReport{}, WorstMinutes: []simulate.MinuteReport{}}
+		l := replay.LimitReport{Limit: row.text, WorstKeys: []replay.KeyReport{}, WorstMinutes: []replay.MinuteReport{}}
 		if got.tally != nil {
 			l = got.tally.Report(row.text, row.keys.texts, top)
 		}
 		byName := got.tally == nil && slices.Contains(r.try.config.ByName(), row.name)
-		l.RuleReport = &simulate.RuleReport{File: r.name, Rule: row.name, ByName: byName, Beside: row.beside, Instead: row.instead(), InAll: got.inAll, Elsewhere: got.elsewhere, Clients: len(got.clients), Unsure: got.unsure, Otherwise: got.otherwise, Lacks: listed(got.lacks)}
+		l.RuleReport = &replay.RuleReport{File: r.name, Rule: row.name, ByName: byName, Beside: row.beside, Instead: row.instead(), InAll: got.inAll, Elsewhere: got.elsewhere, Clients: len(got.clients), Unsure: got.unsure, Otherwise: got.otherwise, Lacks: listed(got.lacks)}
 		for _, lack := range l.Lacks {
 			l.Undecided += lack.Requests
 		}
@@ -148,10 +142,10 @@ func (r *row) instead() string {
 }
 
 // listed lists attributes, that of the most requests first.
-func listed(lacks map[string]int64) (all []simulate.Lack) {
+func listed(lacks map[string]int64) (all []replay.Lack) {
 	for _, attribute := range slices.Sorted(maps.Keys(lacks)) {
-		all = append(all, simulate.Lack{Attribute: attribute, Requests: lacks[attribute]})
+		all = append(all, replay.Lack{Attribute: attribute, Requests: lacks[attribute]})
 	}
-	slices.SortStableFunc(all, func(a, b simulate.Lack) int { return cmp.Compare(b.Requests, a.Requests) })
+	slices.SortStableFunc(all, func(a, b replay.Lack) int { return cmp.Compare(b.Requests, a.Requests) })
 	return all
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/accesslog"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // DefaultLongest is how long a request is under way at most, where a log does not say.
@@ -42,7 +42,7 @@ type Run struct {
 }
 
 // Report reads the logs and decides by the files.
-func (r *Run) Report() (report simulate.Report, err error) {
+func (r *Run) Report() (report replay.Report, err error) {
 	traffic := New(r.Files...)
 	logs := NewLogs(traffic, r.Reader, r.Longest)
 	if len(r.Logs) == 0 {

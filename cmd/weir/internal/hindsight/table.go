@@ -7,15 +7,15 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // Text returns the report for people: what each file and each of its rules would have decided, what could not be decided, and of
 // two files which clients would notice the change.
-func Text(report simulate.Report, s screen.Screen) string {
+func Text(report replay.Report, s screen.Screen) string {
 	var b strings.Builder
 	b.WriteString(s.Table(ruleTable(report.Limits)))
-	if has(report.Limits, func(l simulate.LimitReport) int64 { return l.Unsure }) {
+	if has(report.Limits, func(l replay.LimitReport) int64 { return l.Unsure }) {
 		b.WriteString(s.Wrap("\nunsure: these decisions depend on when exactly the requests came, within the resolution of the log and the time that they took\n", 0))
 	}
 	for _, l := range report.Limits {
@@ -38,7 +38,7 @@ func Text(report simulate.Report, s screen.Screen) string {
 }
 
 // Title returns what the report of a rules file is of.
-func Title(l simulate.LimitReport) string {
+func Title(l replay.LimitReport) string {
 	switch {
 	case l.Rule != "":
 		return l.Rule + ": " + l.Limit
@@ -49,13 +49,13 @@ func Title(l simulate.LimitReport) string {
 }
 
 // OfFile reports whether the report is that of all rules of a file together.
-func OfFile(l simulate.LimitReport) bool {
+func OfFile(l replay.LimitReport) bool {
 	return l.RuleReport != nil && l.Rule == "" && l.Limit == allTogether
 }
 
 const allTogether = "all rules together"
 
-func files(limits []simulate.LimitReport) (names []string) {
+func files(limits []replay.LimitReport) (names []string) {
 	for _, l := range limits {
 		if OfFile(l) {
 			names = append(names, cli.Printable(l.File))
@@ -64,30 +64,30 @@ func files(limits []simulate.LimitReport) (names []string) {
 	return names
 }
 
-func has(limits []simulate.LimitReport, count func(simulate.LimitReport) int64) bool {
-	return slices.ContainsFunc(limits, func(l simulate.LimitReport) bool { return count(l) > 0 })
+func has(limits []replay.LimitReport, count func(replay.LimitReport) int64) bool {
+	return slices.ContainsFunc(limits, func(l replay.LimitReport) bool { return count(l) > 0 })
 }
 
 // Figure is a column that only some reports have.
 type Figure struct {
 	Title string
-	Count func(simulate.LimitReport) int64
+	Count func(replay.LimitReport) int64
 }
 
 // Figures returns the columns that some of the reports have.
-func Figures(limits []simulate.LimitReport) []Figure {
+func Figures(limits []replay.LimitReport) []Figure {
 	return slices.DeleteFunc(slices.Clone(figures), func(f Figure) bool { return !has(limits, f.Count) })
 }
 
 var figures = []Figure{
-	{"refused by others", func(l simulate.LimitReport) int64 { return l.Elsewhere }},
-	{"not as recorded", func(l simulate.LimitReport) int64 { return l.Otherwise }},
-	{"unsure", func(l simulate.LimitReport) int64 { return l.Unsure }},
-	{"undecided", func(l simulate.LimitReport) int64 { return l.Undecided }},
-	{"delayed", func(l simulate.LimitReport) int64 { return l.Delayed }},
+	{"refused by others", func(l replay.LimitReport) int64 { return l.Elsewhere }},
+	{"not as recorded", func(l replay.LimitReport) int64 { return l.Otherwise }},
+	{"unsure", func(l replay.LimitReport) int64 { return l.Unsure }},
+	{"undecided", func(l replay.LimitReport) int64 { return l.Undecided }},
+	{"delayed", func(l replay.LimitReport) int64 { return l.Delayed }},
 }
 
-func ruleTable(limits []simulate.LimitReport) screen.Table {
+func ruleTable(limits []replay.LimitReport) screen.Table {
 	t := screen.Table{Columns: []screen.Column{{Title: "rule"}, {Title: "limit", Rank: 3}, {Title: "admitted", Colour: screen.Admitted}, {Title: "refused", Colour: screen.Refused},
 		{Title: "share", Rank: 2}, {Title: "clients refused", Rank: 1}}}
 	shown := Figures(limits)
@@ -109,12 +109,12 @@ func ruleTable(limits []simulate.LimitReport) screen.Table {
 }
 
 // Share returns the share of refused requests among those that a rule decided.
-func Share(l simulate.LimitReport) string {
+func Share(l replay.LimitReport) string {
 	return cli.Percent(l.Refused, l.Admitted+l.Refused+l.Elsewhere)
 }
 
 // lackTable says what the log lacks.
-func lackTable(limits []simulate.LimitReport) screen.Table {
+func lackTable(limits []replay.LimitReport) screen.Table {
 	t := screen.Table{Columns: []screen.Column{{Title: "undecided"}, {Title: "because the log lacks"}, {Title: "requests"}}}
 	for _, l := range limits {
 		for _, lack := range l.Lacks {
@@ -126,14 +126,14 @@ func lackTable(limits []simulate.LimitReport) screen.Table {
 	return t
 }
 
-func writeDifference(b *strings.Builder, d *simulate.Difference, files []string, s screen.Screen) {
+func writeDifference(b *strings.Builder, d *replay.Difference, files []string, s screen.Screen) {
 	b.WriteString(s.Wrap(fmt.Sprintf("\nfrom %s to %s: %s refused newly, %s refused no longer, %s by both\n", files[0], files[1],
 		cli.Plural(int64(d.OnlySecond), "client"), cli.Thousands(int64(d.OnlyFirst)), cli.Thousands(int64(d.Both))), 2))
 	b.WriteString(Noticing("clients", d, s))
 }
 
 // Noticing returns the table of those that would notice a change; it is empty if there are none.
-func Noticing(who string, d *simulate.Difference, s screen.Screen) string {
+func Noticing(who string, d *replay.Difference, s screen.Screen) string {
 	if len(d.Keys) == 0 {
 		return ""
 	}

@@ -1,12 +1,14 @@
 package hindsight
 
-import "github.com/weirflow/weir/simulate"
+import (
+	"github.com/weirflow/weir/internal/replay"
+)
 
 // addTimelines adds to the report of all rules of a file what they do to each of its worst clients over time. It decides once more,
 // because only the report tells which clients these are.
-func (t *Traffic) addTimelines(at int, all *simulate.LimitReport, most int) error {
-	tallies := map[uint32]*simulate.Tally{}
-	var order []*simulate.Tally
+func (t *Traffic) addTimelines(at int, all *replay.LimitReport, most int) error {
+	tallies := map[uint32]*replay.Tally{}
+	var order []*replay.Tally
 	for _, k := range all.WorstKeys[:min(len(all.WorstKeys), most)] {
 		client, ok := t.clients.ids[k.Key]
 		if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/randtest"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // The refusals of all rules together are those of its rules, and the timelines of its worst clients are theirs, whatever a recording
@@ -62,16 +62,16 @@ func TestTheReportsOfAFileAddUp(t *testing.T) {
 }
 
 // busiest returns the most that clients ask for in a replay that tries a limit.
-func busiest(t *testing.T, log string) []simulate.Busiest {
-	key, err := simulate.ParseKey("ip")
+func busiest(t *testing.T, log string) []replay.Busiest {
+	key, err := replay.ParseKey("ip")
 	if err != nil {
 		t.Fatal(err)
 	}
-	traffic := simulate.NewTraffic(key)
+	traffic := replay.NewTraffic(nil, key)
 	if err := traffic.ReadLog("log", strings.NewReader(log)); err != nil {
 		t.Fatal(err)
 	}
-	report, err := traffic.Replay(nil, simulate.Options{})
+	report, err := traffic.Replay(nil, replay.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // unshown returns the limits of a file that a log from first to last cannot show, with the pace of their keys.
-func (t *Traffic) unshown(at int, first, last time.Time) (all []simulate.Unshown) {
+func (t *Traffic) unshown(at int, first, last time.Time) (all []replay.Unshown) {
 	type place struct {
 		row  int
 		rule *weir.Rule
@@ -20,14 +20,14 @@ func (t *Traffic) unshown(at int, first, last time.Time) (all []simulate.Unshown
 	for _, number := range t.numbers[at] {
 		events[number]++
 	}
-	limits, units := map[place][]simulate.Unshown{}, map[place]map[uint32]int64{}
+	limits, units := map[place][]replay.Unshown{}, map[place]map[uint32]int64{}
 	var places []place // in order of the outcomes
 	for _, number := range slices.Sorted(maps.Keys(events)) {
 		o := &try.outcomes[number]
 		for i, a := range o.asks {
 			p := place{a.row, o.requests[i].Rule}
 			if _, known := limits[p]; !known {
-				limits[p] = simulate.UnshownBy(p.rule.Limits(), first, last)
+				limits[p] = replay.UnshownBy(p.rule.Limits(), first, last)
 				units[p] = map[uint32]int64{}
 				places = append(places, p)
 			}

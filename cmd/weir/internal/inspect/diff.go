@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/accesslog"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // diff is a comparison of two files, and of what they would have decided.
@@ -72,8 +72,8 @@ func (d *diff) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		value = struct {
-			Changes []rules.Change  `json:"changes"`
-			Log     simulate.Report `json:"log"`
+			Changes []rules.Change `json:"changes"`
+			Log     replay.Report  `json:"log"`
 		}{changes, report}
 		s := cli.ScreenOf(cmd.OutOrStdout())
 		text += "\n" + s.Wrap(cli.UnshownLines(report.Unshown, "key", "keys"), 2) + hindsight.Text(report, s)
@@ -99,10 +99,10 @@ func (d *diff) checkLog(isSet func(flag string) bool) error {
 }
 
 // decide decides the requests of the logs by both files.
-func (d *diff) decide(cmd *cobra.Command, files []hindsight.File) (simulate.Report, error) {
+func (d *diff) decide(cmd *cobra.Command, files []hindsight.File) (replay.Report, error) {
 	reader, err := accesslog.NewReader(accesslog.Options{})
 	if err != nil {
-		return simulate.Report{}, err
+		return replay.Report{}, err
 	}
 	run := hindsight.Run{Command: "rules diff", Files: files, Logs: d.logs, In: cmd.InOrStdin(), Reader: reader, Longest: d.longest,
 		Options: hindsight.Options{Top: d.top}, Progress: cli.NewProgress(cmd.ErrOrStderr(), cli.ProgressDelay)}

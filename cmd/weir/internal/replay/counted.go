@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/accesslog"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // printUnparsed shows the first rejected lines.
-func printUnparsed(errs io.Writer, samples []simulate.Unparsed, report simulate.Report) {
+func printUnparsed(errs io.Writer, samples []accesslog.Rejected, report replay.Report) {
 	for _, u := range samples {
 		text := ""
 		if u.Text != "" {
@@ -28,7 +29,7 @@ func printUnparsed(errs io.Writer, samples []simulate.Unparsed, report simulate.
 }
 
 // checkCounted returns an error if no line counts, since then the log, the key or what is left out is probably not the intended one.
-func (o *readOptions) checkCounted(report simulate.Report) error {
+func (o *readOptions) checkCounted(report replay.Report) error {
 	switch {
 	case report.Keys > 0:
 		return nil

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +11,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/front"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // holdOptions are the flags of what reservations hold.
@@ -56,12 +55,12 @@ func (o *holdOptions) check(costs, suggests bool) (err error) {
 }
 
 // try tries each limit with reservations.
-func (o *holdOptions) try(traffic *simulate.Traffic, candidates []simulate.Candidate) (all []simulate.HoldReport, err error) {
-	options := simulate.HoldOptions{Estimate: front.EstimateOptions{Percent: o.percent, Min: o.least, Max: o.most}, Took: o.took}
+func (o *holdOptions) try(traffic *replay.Traffic, candidates []replay.Candidate) (all []replay.HoldReport, err error) {
+	options := replay.HoldOptions{Estimate: front.EstimateOptions{Percent: o.percent, Min: o.least, Max: o.most}, Took: o.took}
 	for _, c := range candidates {
 		reports, err := traffic.Holds(c, options)
 		if err != nil {
-			return nil, cli.Misuse(fmt.Errorf("replay: %w", err), "docs/howto/replay.md says what a reservation can hold")
+			return nil, cli.Misuse(err, "docs/howto/replay.md says what a reservation can hold")
 		}
 		all = append(all, reports...)
 	}
@@ -69,7 +68,7 @@ func (o *holdOptions) try(traffic *simulate.Traffic, candidates []simulate.Candi
 }
 
 // holdTable compares what reservations hold.
-func holdTable(report simulate.Report) screen.Table {
+func holdTable(report replay.Report) screen.Table {
 	t := screen.Table{Columns: []screen.Column{{Title: "limit", Rank: 2}, {Title: "held"}, {Title: "admitted", Colour: screen.Admitted},
 		{Title: "refused", Colour: screen.Refused}, {Title: "needlessly", Rank: 1}, {Title: "units used", Rank: 3}, {Title: "beyond the limit"}}}
 	for _, h := range report.Holds {

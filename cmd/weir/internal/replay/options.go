@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // options are the flags of weir replay.
@@ -14,7 +14,7 @@ type options struct {
 	cli.Trial
 	cost    string
 	suggest string
-	target  simulate.Target
+	target  replay.Target
 	top     int
 	names   bool // in the page of --report
 	holds   holdOptions
@@ -27,7 +27,7 @@ type options struct {
 var targetForms = []string{"refuse 0.1% of clients", "refuse 0.1% of requests", "spare 99.9%", "at most 200/s in all"}
 
 // parse reads the flags.
-func (o *options) parse() (key simulate.Key, candidates []simulate.Candidate, err error) {
+func (o *options) parse() (key replay.Key, candidates []replay.Candidate, err error) {
 	if key, err = o.Key(); err != nil {
 		return key, nil, err
 	}
@@ -47,7 +47,7 @@ func (o *options) parse() (key simulate.Key, candidates []simulate.Candidate, er
 		return key, nil, err
 	}
 	if o.suggest != "" {
-		if o.target, err = simulate.ParseTarget(o.suggest); err != nil {
+		if o.target, err = replay.ParseTarget(o.suggest); err != nil {
 			return key, nil, cli.LimitError("--suggest", err, []string{"a target is one of: " + strings.Join(targetForms, ", ")})
 		}
 	}

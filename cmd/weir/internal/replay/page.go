@@ -4,12 +4,12 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/report"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // replayOptions asks for as much as the table, and the page of --report, show.
-func (o *options) replayOptions(progress *cli.Progress) simulate.Options {
-	options := simulate.Options{Top: o.top, Progress: progress.Stage("deciding")}
+func (o *options) replayOptions(progress *cli.Progress) replay.Options {
+	options := replay.Options{Top: o.top, Progress: progress.Stage("deciding")}
 	if o.Report != "" {
 		options.Top, options.Timelines = max(o.top, report.MostRows), report.MostTimelines
 	}
@@ -23,7 +23,7 @@ func (o *options) hindsightOptions() hindsight.Options {
 }
 
 // cut reduces the lists of a report to those of --top.
-func (o *options) cut(r *simulate.Report) {
+func (o *options) cut(r *replay.Report) {
 	for i := range r.Limits {
 		l := &r.Limits[i]
 		l.WorstKeys, l.WorstMinutes = l.WorstKeys[:min(len(l.WorstKeys), o.top)], l.WorstMinutes[:min(len(l.WorstMinutes), o.top)]
@@ -34,7 +34,7 @@ func (o *options) cut(r *simulate.Report) {
 }
 
 // writePage writes the page of --report, if it names a file.
-func (o *options) writePage(files []string, key simulate.Key, result simulate.Report, found *simulate.Suggestions) error {
+func (o *options) writePage(files []string, key replay.Key, result replay.Report, found *replay.Suggestions) error {
 	if o.Report == "" {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (o *options) writePage(files []string, key simulate.Key, result simulate.Re
 }
 
 // writePageOfRules writes the page of rules files.
-func (o *options) writePageOfRules(logs []string, files []hindsight.File, result simulate.Report) error {
+func (o *options) writePageOfRules(logs []string, files []hindsight.File, result replay.Report) error {
 	if o.Report == "" {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (o *options) writePageOfRules(logs []string, files []hindsight.File, result
 }
 
 // writePageOfSuggestions replays the proposed limit, so that the page shows what it would have done.
-func (o *options) writePageOfSuggestions(traffic *simulate.Traffic, key simulate.Key, files []string, found simulate.Suggestions, progress *cli.Progress) error {
+func (o *options) writePageOfSuggestions(traffic *replay.Traffic, key replay.Key, files []string, found replay.Suggestions, progress *cli.Progress) error {
 	if o.Report == "" {
 		return nil
 	}

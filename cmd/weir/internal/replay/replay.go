@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 func Command() *cobra.Command {
@@ -145,26 +145,26 @@ func (o *options) run(ctx context.Context, files []string, in io.Reader, out, er
 }
 
 // read reads the files until their end, or until a signal: then what was read counts.
-func (o *options) read(ctx context.Context, key simulate.Key, files []string, in io.Reader, progress *cli.Progress) (*simulate.Traffic, error) {
+func (o *options) read(ctx context.Context, key replay.Key, files []string, in io.Reader, progress *cli.Progress) (*replay.Traffic, error) {
 	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	reader, err := o.reading.reader(ctx.Done())
 	if err != nil {
 		return nil, err
 	}
-	traffic := simulate.NewTrafficOf(reader, key)
+	traffic := replay.NewTraffic(reader, key)
 	if o.cost != "" {
 		traffic.CostFrom(o.cost)
 	}
 	for _, name := range files {
-		if err := o.ReadLog(traffic, name, in, progress); err != nil {
+		if err := cli.ReadLog("replay", name, in, progress, traffic.ReadLog); err != nil {
 			return nil, err
 		}
 	}
 	return traffic, nil
 }
 
-func (o *options) print(out io.Writer, key simulate.Key, files []string, report simulate.Report) error {
+func (o *options) print(out io.Writer, key replay.Key, files []string, report replay.Report) error {
 	var drawn picture.Picture
 	if report.Keys > 0 {
 		drawn = timelineOf(files, report)

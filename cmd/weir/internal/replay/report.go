@@ -9,11 +9,12 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/accesslog"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // reportTable returns the report for people: the limits side by side, then the worst keys and minutes of each.
-func reportTable(key simulate.Key, report simulate.Report, s screen.Screen) string {
+func reportTable(key replay.Key, report replay.Report, s screen.Screen) string {
 	var b strings.Builder
 	b.WriteString(s.Wrap(cli.UnshownLines(report.Unshown, "key", "keys"), 2))
 	writeHead(&b, fmt.Sprintf("%s by %s", cli.Plural(int64(report.Keys), "key"), cli.Printable(key.String())), report, s)
@@ -29,7 +30,7 @@ func reportTable(key simulate.Key, report simulate.Report, s screen.Screen) stri
 }
 
 // writeHead writes what the log has.
-func writeHead(b *strings.Builder, keys string, report simulate.Report, s screen.Screen) {
+func writeHead(b *strings.Builder, keys string, report replay.Report, s screen.Screen) {
 	head := fmt.Sprintf("%s, %s", cli.Plural(report.Lines, "line"), keys)
 	if report.Keys > 0 {
 		const layout = "2006-01-02 15:04:05"
@@ -44,14 +45,14 @@ func writeHead(b *strings.Builder, keys string, report simulate.Report, s screen
 	}
 }
 
-func titleOf(l simulate.LimitReport) string {
+func titleOf(l replay.LimitReport) string {
 	if l.RuleReport != nil {
 		return hindsight.Title(l)
 	}
 	return l.Limit
 }
 
-func reasonTable(reasons []simulate.Reason) screen.Table {
+func reasonTable(reasons []accesslog.Reason) screen.Table {
 	t := screen.Table{Columns: []screen.Column{{Title: "unparsed lines"}, {}}}
 	for _, r := range reasons {
 		t.Rows = append(t.Rows, []string{cli.Printable(r.Reason), cli.Thousands(r.Lines)})
@@ -59,10 +60,10 @@ func reasonTable(reasons []simulate.Reason) screen.Table {
 	return t
 }
 
-func limitTable(report simulate.Report) screen.Table {
+func limitTable(report replay.Report) screen.Table {
 	t := screen.Table{Columns: []screen.Column{{Title: "limit"}, {Title: "admitted", Colour: screen.Admitted}, {Title: "refused", Colour: screen.Refused},
 		{Title: "share", Rank: 2}, {Title: "keys refused", Rank: 1}}}
-	delayed := slices.ContainsFunc(report.Limits, func(l simulate.LimitReport) bool { return l.Delayed > 0 })
+	delayed := slices.ContainsFunc(report.Limits, func(l replay.LimitReport) bool { return l.Delayed > 0 })
 	if delayed {
 		t.Columns = append(t.Columns, screen.Column{Title: "delayed", Rank: 3})
 	}
@@ -77,7 +78,7 @@ func limitTable(report simulate.Report) screen.Table {
 }
 
 // writeDifference shows which keys would notice the change from the first of two limits to the second.
-func writeDifference(b *strings.Builder, report simulate.Report, s screen.Screen) {
+func writeDifference(b *strings.Builder, report replay.Report, s screen.Screen) {
 	d := report.Difference
 	if d == nil || d.OnlyFirst+d.OnlySecond+d.Both == 0 {
 		return
@@ -87,7 +88,7 @@ func writeDifference(b *strings.Builder, report simulate.Report, s screen.Screen
 	b.WriteString(hindsight.Noticing("keys", d, s))
 }
 
-func writeWorst(b *strings.Builder, l simulate.LimitReport, s screen.Screen) {
+func writeWorst(b *strings.Builder, l replay.LimitReport, s screen.Screen) {
 	if len(l.WorstKeys) == 0 {
 		return
 	}
@@ -114,7 +115,7 @@ func bar(part, most int64) string {
 }
 
 // timelineOf shows what each limit would have done over time.
-func timelineOf(names []string, report simulate.Report) picture.Timeline {
+func timelineOf(names []string, report replay.Report) picture.Timeline {
 	t := picture.Timeline{Title: cli.Printable(strings.Join(names, ", ")), Start: report.First, Unit: "requests"}
 	for _, l := range report.Limits {
 		t.Every = l.Series.Every

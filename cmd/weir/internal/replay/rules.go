@@ -11,11 +11,11 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // checkRules refuses flags that have no meaning beside rules, which have keys and costs of their own.
-func (o *options) checkRules(key simulate.Key) error {
+func (o *options) checkRules(key replay.Key) error {
 	const hint = "for example: weir replay --config weir.yaml access.log"
 	switch {
 	case len(o.Limits) > 0 || o.suggest != "":
@@ -58,9 +58,9 @@ func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out
 	return o.reading.checkCounted(report)
 }
 
-func (o *options) printRules(out io.Writer, logs []string, report simulate.Report) error {
+func (o *options) printRules(out io.Writer, logs []string, report replay.Report) error {
 	drawn := report
-	drawn.Limits = slices.DeleteFunc(slices.Clone(report.Limits), func(l simulate.LimitReport) bool { return l.Refused == 0 && !hindsight.OfFile(l) })
+	drawn.Limits = slices.DeleteFunc(slices.Clone(report.Limits), func(l replay.LimitReport) bool { return l.Refused == 0 && !hindsight.OfFile(l) })
 	var plot picture.Picture
 	if report.Keys > 0 {
 		plot = timelineOf(logs, drawn)

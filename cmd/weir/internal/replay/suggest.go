@@ -8,11 +8,11 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // writeSuggestions searches the traffic and writes what it finds.
-func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, files []string, out io.Writer, progress *cli.Progress) error {
+func (o *options) writeSuggestions(traffic *replay.Traffic, key replay.Key, files []string, out io.Writer, progress *cli.Progress) error {
 	found, err := traffic.Suggest(o.target, progress.Stage("searching"))
 	progress.Stop()
 	if err != nil {
@@ -38,7 +38,7 @@ func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, 
 }
 
 // suggestionText returns the suggestions for people: the target, the proposal with its reason, and the table.
-func suggestionText(key simulate.Key, found simulate.Suggestions, s screen.Screen) string {
+func suggestionText(key replay.Key, found replay.Suggestions, s screen.Screen) string {
 	head := fmt.Sprintf("%s, %s by %s, up to %s within a %s of the clock", cli.Plural(found.Requests, "request"),
 		cli.Plural(int64(found.Keys), "client"), cli.Printable(key.String()), cli.Thousands(found.Peak), found.PeakIn)
 	if found.LeftOut > 0 {
@@ -64,7 +64,7 @@ func suggestionText(key simulate.Key, found simulate.Suggestions, s screen.Scree
 }
 
 // meaning says the target in words, and how much it allows in this log.
-func meaning(found simulate.Suggestions) string {
+func meaning(found replay.Suggestions) string {
 	switch found.Of {
 	case ofRequests:
 		return fmt.Sprintf("%s: %s of %s", found.Meaning, cli.Thousands(found.Bound), cli.Thousands(found.Requests))
@@ -81,7 +81,7 @@ const (
 )
 
 // suggestionTable has a row for each limit. The share is that of what the target bounds.
-func suggestionTable(found simulate.Suggestions) screen.Table {
+func suggestionTable(found replay.Suggestions) screen.Table {
 	t := screen.Table{Columns: []screen.Column{{Title: "limit"}, {Title: "refused", Colour: screen.Refused}, {Title: "share", Rank: 6}, {Title: "clients", Colour: screen.Refused}, {Title: "of clients", Rank: 5},
 		{Title: "worst", Rank: 4}, {Title: "its refusals", Colour: screen.Refused, Rank: 4}, {Title: "peak", Rank: 7},
 		{Title: "one client in 1s", Rank: 2}, {Title: "in 1m", Rank: 3}, {Title: "in 1h", Rank: 1}}}
@@ -97,7 +97,7 @@ func suggestionTable(found simulate.Suggestions) screen.Table {
 }
 
 // suggestionPicture shows what a larger number buys in each form, and the target.
-func suggestionPicture(found simulate.Suggestions) picture.Chart {
+func suggestionPicture(found replay.Suggestions) picture.Chart {
 	c := picture.Chart{Title: found.Meaning, X: "N: burst or count", LogX: true}
 	value, bound := suggestionAxis(&c, found)
 	c.Marks = []picture.Mark{{Name: "target", At: bound, Across: true}}
@@ -122,17 +122,17 @@ func suggestionPicture(found simulate.Suggestions) picture.Chart {
 
 // suggestionAxis sets the quantity that the target bounds. The axis of a share begins at zero, and is logarithmic from the
 // share of one on.
-func suggestionAxis(c *picture.Chart, found simulate.Suggestions) (value func(simulate.TradeOff) float64, bound float64) {
+func suggestionAxis(c *picture.Chart, found replay.Suggestions) (value func(replay.TradeOff) float64, bound float64) {
 	share := func(part, whole int64) float64 { return 100 * float64(part) / float64(whole) }
 	requests, clients := found.Requests, int64(found.Keys)
 	switch found.Of {
 	case ofRequests:
 		c.Y, c.UnitY = "refused requests, %", share(1, requests)
-		return func(t simulate.TradeOff) float64 { return share(t.Refused, requests) }, share(found.Bound, requests)
+		return func(t replay.TradeOff) float64 { return share(t.Refused, requests) }, share(found.Bound, requests)
 	case ofClients:
 		c.Y, c.UnitY = "clients refused, %", share(1, clients)
-		return func(t simulate.TradeOff) float64 { return share(int64(t.KeysRefused), clients) }, share(found.Bound, clients)
+		return func(t replay.TradeOff) float64 { return share(int64(t.KeysRefused), clients) }, share(found.Bound, clients)
 	}
 	c.Y = "most admitted within a " + found.PeakIn
-	return func(t simulate.TradeOff) float64 { return float64(t.Peak) }, float64(found.Bound)
+	return func(t replay.TradeOff) float64 { return float64(t.Peak) }, float64(found.Bound)
 }

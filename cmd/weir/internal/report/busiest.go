@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // busiest shows how many clients ever ask for more than so much, with the limits.
@@ -34,7 +34,7 @@ func (p *replayPage) busiest() {
 	p.Sections = append(p.Sections, s)
 }
 
-func windowOf(b simulate.Busiest) time.Duration {
+func windowOf(b replay.Busiest) time.Duration {
 	return time.Duration(b.Seconds * float64(time.Second)).Round(time.Nanosecond)
 }
 
@@ -65,7 +65,7 @@ func aWindow(window time.Duration) string {
 func (p *replayPage) usualWindow() (chosen int) {
 	want := time.Minute
 	for _, l := range p.Result.Limits[:min(1, len(p.Result.Limits))] {
-		if c, err := simulate.ParseCandidate(l.Limit); err == nil && c.Rate().Period > time.Second {
+		if c, err := replay.ParseCandidate(l.Limit); err == nil && c.Rate().Period > time.Second {
 			want = c.Rate().Period
 		}
 	}
@@ -81,7 +81,7 @@ func (p *replayPage) usualWindow() (chosen int) {
 // mostSteps bounds the steps of a distribution. Each that is drawn is exact.
 const mostSteps = 240
 
-func (p *replayPage) distribution(b simulate.Busiest, unit string) chart {
+func (p *replayPage) distribution(b replay.Busiest, unit string) chart {
 	window := windowName(windowOf(b))
 	c := chart{
 		Title: fmt.Sprintf("%s that ever make more than N %ss within %s", capital(p.who.many), unit, aWindow(windowOf(b))), Height: 300,
@@ -128,7 +128,7 @@ func (p *replayPage) distribution(b simulate.Busiest, unit string) chart {
 // mostWithin returns the most units that a limit admits within any stretch of a length, without its end. It is not ok of a
 // limit for which only other lengths are known.
 func mostWithin(text string, window time.Duration) (most int64, ok bool) {
-	candidate, err := simulate.ParseCandidate(text)
+	candidate, err := replay.ParseCandidate(text)
 	if err != nil {
 		return 0, false
 	}

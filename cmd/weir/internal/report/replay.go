@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // Replay is what limits would have done to a log.
@@ -19,9 +19,9 @@ type Replay struct {
 	Logs        []string // names of files
 	Key         string   // the fields that make the key
 	Costs       bool     // lines have costs, so that units are not requests
-	Result      simulate.Report
-	Suggestions *simulate.Suggestions // if they were searched for
-	Names       bool                  // show keys instead of masks
+	Result      replay.Report
+	Suggestions *replay.Suggestions // if they were searched for
+	Names       bool                // show keys instead of masks
 }
 
 // replayPage makes the page of a replay.
@@ -31,8 +31,8 @@ type replayPage struct {
 	rows     int
 	names    names
 	who      noun
-	drawn    []int                  // the limits with pictures, by place in Result.Limits
-	compared []simulate.LimitReport // those that Result.Difference compares
+	drawn    []int                // the limits with pictures, by place in Result.Limits
+	compared []replay.LimitReport // those that Result.Difference compares
 }
 
 func (r Replay) view(rows int) view {
@@ -124,7 +124,7 @@ func (p *replayPage) limits() {
 	if len(all) > 10 {
 		t.What, t.First = "limits", 10
 	}
-	delayed := slices.ContainsFunc(all, func(l simulate.LimitReport) bool { return l.Delayed > 0 })
+	delayed := slices.ContainsFunc(all, func(l replay.LimitReport) bool { return l.Delayed > 0 })
 	if delayed {
 		t.Columns = append(t.Columns, column{"delayed", "n"})
 	}
@@ -164,7 +164,7 @@ func (p *replayPage) overTime() {
 }
 
 // whenWords tells the worst minute of a limit.
-func whenWords(l simulate.LimitReport) string {
+func whenWords(l replay.LimitReport) string {
 	if len(l.WorstMinutes) == 0 {
 		return "It would have refused nothing."
 	}
@@ -202,7 +202,7 @@ func (p *replayPage) worst() {
 	}
 }
 
-func (p *replayPage) worstKeys(l simulate.LimitReport) *table {
+func (p *replayPage) worstKeys(l replay.LimitReport) *table {
 	who, sums := p.who, "all "+p.who.count(int64(p.Result.Keys))
 	if l.RuleReport != nil && l.Rule != "" {
 		who, sums = nounOf(""), "all keys of the rule"
@@ -216,7 +216,7 @@ func (p *replayPage) worstKeys(l simulate.LimitReport) *table {
 	return t
 }
 
-func (p *replayPage) worstMinutes(l simulate.LimitReport) *table {
+func (p *replayPage) worstMinutes(l replay.LimitReport) *table {
 	t := &table{What: "minutes", First: 10, Columns: []column{{"minute (UTC)", ""}, {"requests", "n"}, {"admitted", "n"}, {"refused", "n"}, {"share refused", "n"}}}
 	for _, m := range l.WorstMinutes[:min(len(l.WorstMinutes), p.rows)] {
 		t.Rows = append(t.Rows, []string{m.Minute.Format("2006-01-02 15:04"), cli.Thousands(m.Admitted + m.Refused), cli.Thousands(m.Admitted), cli.Thousands(m.Refused), cli.Percent(m.Refused, m.Admitted+m.Refused)})

@@ -9,29 +9,30 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/randtest"
+	"github.com/weirflow/weir/internal/replay"
 	"github.com/weirflow/weir/simulate"
 )
 
 // replayOf replays limits on JSON lines whose key is the field k.
-func replayOf(t *testing.T, log string, limits ...string) simulate.Report {
+func replayOf(t *testing.T, log string, limits ...string) replay.Report {
 	t.Helper()
-	key, err := simulate.ParseKey("k")
+	key, err := replay.ParseKey("k")
 	if err != nil {
 		t.Fatal(err)
 	}
-	traffic := simulate.NewTraffic(key)
+	traffic := replay.NewTraffic(nil, key)
 	if err := traffic.ReadLog("log", strings.NewReader(log)); err != nil {
 		t.Fatal(err)
 	}
-	var candidates []simulate.Candidate
+	var candidates []replay.Candidate
 	for _, text := range limits {
-		c, err := simulate.ParseCandidate(text)
+		c, err := replay.ParseCandidate(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		candidates = append(candidates, c)
 	}
-	report, err := traffic.Replay(candidates, simulate.Options{Top: MostRows, Timelines: MostTimelines})
+	report, err := traffic.Replay(candidates, replay.Options{Top: MostRows, Timelines: MostTimelines})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,11 +149,7 @@ func TestASimulationIsAPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	candidate, err := simulate.ParseCandidate("token bucket 10/s burst 5")
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := pattern.Compare([]simulate.Candidate{candidate}, simulate.Scenario{Length: time.Minute, Seed: 1})
+	result, err := pattern.Compare([]string{"token bucket 10/s burst 5"}, simulate.Scenario{Length: time.Minute, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,14 +9,14 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // Rules is what the rules of files would have done to a log.
 type Rules struct {
 	Logs   []string         // names of files
 	Files  []hindsight.File // those of the result, in its order
-	Result simulate.Report
+	Result replay.Report
 	Names  bool // show keys instead of masks
 }
 
@@ -29,8 +29,8 @@ type rulesPage struct {
 // ruleFile is the reports of a file.
 type ruleFile struct {
 	hindsight.File
-	whole simulate.LimitReport
-	rules []simulate.LimitReport
+	whole replay.LimitReport
+	rules []replay.LimitReport
 }
 
 func (r Rules) view(rows int) view {
@@ -49,7 +49,7 @@ func (r Rules) view(rows int) view {
 }
 
 // named returns the reports with the last part of the names of files, if that tells them apart.
-func named(limits []simulate.LimitReport) []simulate.LimitReport {
+func named(limits []replay.LimitReport) []replay.LimitReport {
 	paths := map[string]string{} // by last part
 	for _, l := range limits {
 		base := filepath.Base(l.File)
@@ -86,7 +86,7 @@ func (p *rulesPage) divide(files []hindsight.File) {
 }
 
 // ruleName returns what a rule is called within its file.
-func ruleName(l simulate.LimitReport) string {
+func ruleName(l replay.LimitReport) string {
 	switch {
 	case l.Rule == "":
 		return shorten(visible(l.Limit))
@@ -139,13 +139,13 @@ func (p *rulesPage) headOfFile(f *ruleFile) string {
 	}
 	head := fmt.Sprintf("With %s, %s of %s would have been refused, %s of %s", f.called(), cli.Thousands(int64(l.Clients)),
 		p.who.count(int64(p.Result.Keys)), hindsight.Share(l), requests)
-	refusing := slices.DeleteFunc(slices.Clone(f.rules), func(l simulate.LimitReport) bool { return l.InAll == 0 })
+	refusing := slices.DeleteFunc(slices.Clone(f.rules), func(l replay.LimitReport) bool { return l.InAll == 0 })
 	switch len(refusing) {
 	case 0:
 	case 1:
 		head += ", all by " + ruleName(refusing[0])
 	default:
-		most := slices.MaxFunc(refusing, func(a, b simulate.LimitReport) int { return cmp.Compare(a.InAll, b.InAll) })
+		most := slices.MaxFunc(refusing, func(a, b replay.LimitReport) int { return cmp.Compare(a.InAll, b.InAll) })
 		head += "; most by " + ruleName(most)
 	}
 	return head + "."

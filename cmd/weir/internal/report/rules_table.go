@@ -8,7 +8,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // rules shows what each rule of each file refuses, and what it says.
@@ -17,7 +17,7 @@ func (p *rulesPage) rules() {
 		return
 	}
 	s := section{ID: "rules", Question: "What would each rule have refused?"}
-	if slices.ContainsFunc(p.Result.Limits, func(l simulate.LimitReport) bool { return l.Rule != "" && !l.Beside && l.Refused > l.InAll }) {
+	if slices.ContainsFunc(p.Result.Limits, func(l replay.LimitReport) bool { return l.Rule != "" && !l.Beside && l.Refused > l.InAll }) {
 		s.Answer = []string{"A rule also counts what it refuses of requests that another rule leaves undecided. All together count those as undecided."}
 	}
 	says := section{ID: "says", Question: "What do the rules say?"}
@@ -30,13 +30,13 @@ func (p *rulesPage) rules() {
 }
 
 func (p *rulesPage) refusals(f *ruleFile) *table {
-	limits := append([]simulate.LimitReport{f.whole}, f.rules...)
+	limits := append([]replay.LimitReport{f.whole}, f.rules...)
 	figures := hindsight.Figures(limits)
 	t := &table{Columns: []column{{"rule", "key"}, {"limit", "key limit"}, {"admitted", "n"}, {"refused", "n"}, {"share", "n"}, {"clients refused", "n"}}}
 	for _, c := range figures {
 		t.Columns = append(t.Columns, column{c.Title, "n"})
 	}
-	row := func(l simulate.LimitReport, name, limit string) []string {
+	row := func(l replay.LimitReport, name, limit string) []string {
 		cells := []string{name, limit, cli.Thousands(l.Admitted), cli.Thousands(l.Refused), hindsight.Share(l), cli.Thousands(int64(l.Clients))}
 		for _, c := range figures {
 			cells = append(cells, cli.Thousands(c.Count(l)))

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // proposal says what the limit of the headline was chosen by.
@@ -51,7 +51,7 @@ func (p *replayPage) suggestions() {
 	p.Sections = append(p.Sections, s)
 }
 
-func (p *replayPage) suggested(found *simulate.Suggestions) *table {
+func (p *replayPage) suggested(found *replay.Suggestions) *table {
 	t := &table{What: "limits", Columns: []column{{"limit", "key limit"}, {"refused", "n"}, {"share", "n"}, {p.who.many, "n"},
 		{"worst", "key"}, {"refusals", "n"}, {"peak", "n"}, {"in 1s", "n"}, {"in 1m", "n"}, {"in 1h", "n"}}}
 	for _, l := range found.Limits {
@@ -66,7 +66,7 @@ func (p *replayPage) suggested(found *simulate.Suggestions) *table {
 }
 
 // tradeOff draws a curve for each form over its number.
-func (p *replayPage) tradeOff(found *simulate.Suggestions) chart {
+func (p *replayPage) tradeOff(found *replay.Suggestions) chart {
 	what, value := p.bounded(found)
 	c := chart{Title: capital(what) + " by burst or count N", XName: "N", LogX: true, ZeroY: true, Height: 340,
 		Marks: []mark{{Name: "target: at most " + p.most(found), Y: &found.Bound}}}
@@ -94,7 +94,7 @@ func (p *replayPage) tradeOff(found *simulate.Suggestions) chart {
 	}
 	suggested := series{Name: "meets the target", Colour: "refused", Dots: true, Values: make([]*int64, len(c.X))}
 	for _, l := range found.Limits {
-		if !slices.ContainsFunc(curves, func(c simulate.Curve) bool { return c.Form == l.Form }) {
+		if !slices.ContainsFunc(curves, func(c replay.Curve) bool { return c.Form == l.Form }) {
 			continue
 		}
 		v := value(l.TradeOff)
@@ -111,14 +111,14 @@ func (p *replayPage) tradeOff(found *simulate.Suggestions) chart {
 	}
 	c.Answer += fmt.Sprintf(" The line is the target: at most %s.", p.most(found))
 	if len(found.Limits) > 0 && !found.Proposed.ForAll {
-		at := slices.IndexFunc(found.Limits, func(l simulate.Suggestion) bool { return l.Limit == found.Proposed.Limit })
+		at := slices.IndexFunc(found.Limits, func(l replay.Suggestion) bool { return l.Limit == found.Proposed.Limit })
 		c.Answer += fmt.Sprintf(" %s refuses %s.", capital(found.Proposed.Limit), cli.Plural(found.Limits[at].Refused, "request"))
 	}
 	return c
 }
 
 // most says what the target allows in this log.
-func (p *replayPage) most(found *simulate.Suggestions) string {
+func (p *replayPage) most(found *replay.Suggestions) string {
 	if found.Of == "peak" {
 		return fmt.Sprintf("%s within a %s", cli.Thousands(found.Bound), found.PeakIn)
 	}
@@ -129,12 +129,12 @@ func (p *replayPage) most(found *simulate.Suggestions) string {
 }
 
 // bounded returns the quantity that the target bounds.
-func (p *replayPage) bounded(found *simulate.Suggestions) (what string, value func(simulate.TradeOff) int64) {
+func (p *replayPage) bounded(found *replay.Suggestions) (what string, value func(replay.TradeOff) int64) {
 	switch found.Of {
 	case "keys_refused":
-		return "refused " + p.who.many, func(t simulate.TradeOff) int64 { return int64(t.KeysRefused) }
+		return "refused " + p.who.many, func(t replay.TradeOff) int64 { return int64(t.KeysRefused) }
 	case "refused":
-		return "refused requests", func(t simulate.TradeOff) int64 { return t.Refused }
+		return "refused requests", func(t replay.TradeOff) int64 { return t.Refused }
 	}
-	return "most admitted within a " + found.PeakIn, func(t simulate.TradeOff) int64 { return t.Peak }
+	return "most admitted within a " + found.PeakIn, func(t replay.TradeOff) int64 { return t.Peak }
 }

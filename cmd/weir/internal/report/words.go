@@ -8,7 +8,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/explain"
 	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // noun is what a key stands for.
@@ -27,7 +27,7 @@ func nounOf(key string) noun {
 func (n noun) count(of int64) string { return cli.Plural(of, n.one) }
 
 // nameOf returns what a limit, a rule or all rules of a file are called.
-func nameOf(l simulate.LimitReport) string {
+func nameOf(l replay.LimitReport) string {
 	switch {
 	case l.RuleReport == nil:
 		return shorten(visible(l.Limit))
@@ -56,7 +56,7 @@ func (p *replayPage) headline() (head string, lead []string) {
 	return head, lead
 }
 
-func (p *replayPage) headOf(l simulate.LimitReport) (head string, lead []string) {
+func (p *replayPage) headOf(l replay.LimitReport) (head string, lead []string) {
 	if l.Refused == 0 {
 		return fmt.Sprintf("With %s, nothing would have been refused: all %s of %s would have been admitted.", nameOf(l),
 			cli.Plural(l.Admitted, "request"), p.who.count(int64(p.Result.Keys))), nil
@@ -71,20 +71,20 @@ func (p *replayPage) headOf(l simulate.LimitReport) (head string, lead []string)
 }
 
 // mostRefused tells of the key with the most refusals.
-func (p *replayPage) mostRefused(l simulate.LimitReport) string {
+func (p *replayPage) mostRefused(l replay.LimitReport) string {
 	k := l.WorstKeys[0]
 	return fmt.Sprintf("The most refused %s, %s, made %s, of which %s would have been refused.", p.who.one, p.names.of(k.Key),
 		cli.Plural(k.Admitted+k.Refused, "request"), cli.Thousands(k.Refused))
 }
 
-func (p *replayPage) headOfTwo(a, b simulate.LimitReport) (head string, lead []string) {
+func (p *replayPage) headOfTwo(a, b replay.LimitReport) (head string, lead []string) {
 	head = fmt.Sprintf("With %s, %s of %s would have been refused; with %s, %s.", nameOf(a), cli.Thousands(int64(a.KeysRefused)),
 		p.who.count(int64(p.Result.Keys)), nameOf(b), cli.Thousands(int64(b.KeysRefused)))
 	return head, []string{fmt.Sprintf("Of the requests, the first would have refused %s (%s), and the second %s (%s).", cli.Thousands(a.Refused),
 		cli.Percent(a.Refused, a.Admitted+a.Refused), cli.Thousands(b.Refused), cli.Percent(b.Refused, b.Admitted+b.Refused))}
 }
 
-func (p *replayPage) headOfMany(what string, limits []simulate.LimitReport) (head string, lead []string) {
+func (p *replayPage) headOfMany(what string, limits []replay.LimitReport) (head string, lead []string) {
 	least, most := limits[0], limits[0]
 	for _, l := range limits {
 		if l.Refused < least.Refused {
@@ -94,7 +94,7 @@ func (p *replayPage) headOfMany(what string, limits []simulate.LimitReport) (hea
 			most = l
 		}
 	}
-	share := func(l simulate.LimitReport) string { return cli.Percent(l.Refused, l.Admitted+l.Refused) }
+	share := func(l replay.LimitReport) string { return cli.Percent(l.Refused, l.Admitted+l.Refused) }
 	head = fmt.Sprintf("Of %d %s, %s would have refused least, %s of requests, and %s most, %s.", len(limits), what, nameOf(least), share(least), nameOf(most), share(most))
 	return head, []string{fmt.Sprintf("The first would have refused %s of %s, the second %s.", cli.Thousands(int64(least.KeysRefused)),
 		p.who.count(int64(p.Result.Keys)), cli.Thousands(int64(most.KeysRefused)))}
@@ -102,7 +102,7 @@ func (p *replayPage) headOfMany(what string, limits []simulate.LimitReport) (hea
 
 // meaning explains a limit in words; empty if the text is not that of a limit.
 func meaning(text string) string {
-	candidate, err := simulate.ParseCandidate(text)
+	candidate, err := replay.ParseCandidate(text)
 	if err != nil {
 		return ""
 	}

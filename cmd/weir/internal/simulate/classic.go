@@ -3,7 +3,9 @@ package simulate
 import (
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
@@ -80,21 +82,50 @@ type classic struct {
 	limits, bad []simulate.Subject
 	phases      []simulate.Phase
 	reports     []simulate.PhaseReport // of the limits, then of the bad examples
-	faults      []simulate.PollReport
+	faults      []PollReport
 }
 
 func newClassic() (c classic, err error) {
-	if c.limits, err = simulate.ClassicSubjects(); err != nil {
+	if c.limits, err = classicLimits(); err != nil {
 		return c, err
 	}
-	if c.bad, err = simulate.BadExamples(10); err != nil {
-		return c, err
-	}
-	if c.faults, err = simulate.RoundingFaults(); err != nil {
+	c.bad = badExamples(classicRate)
+	if c.faults, err = RoundingFaults(); err != nil {
 		return c, err
 	}
 	driver := simulate.ClassicDriver()
 	c.phases = driver.Phases
 	c.reports, err = driver.Run(append(c.limits[:len(c.limits):len(c.limits)], c.bad...)...)
 	return c, err
+}
+
+// classicRate is the rate, per second, and the burst of every limit and bad example.
+const classicRate = 10
+
+// classicLimits returns every limit that has a rate, at 10 requests per second with a burst of 10.
+func classicLimits() ([]simulate.Subject, error) {
+	rate := weir.PerSecond(classicRate)
+	limits := []weir.Limit{
+		weir.TokenBucket{Rate: rate, Burst: classicRate},
+		weir.LeakyBucket{Rate: rate, Queue: classicRate - 1},
+		weir.FixedWindow{Rate: rate},
+		weir.SlidingWindow{Rate: rate},
+		weir.SlidingLog{Rate: rate},
+		weir.SlidingLog{Rate: rate, CountDenied: true},
+		weir.RateGate{Rate: rate},
+		weir.Cycle{Rate: rate},
+		weir.Bursty{Rate: rate, Over: time.Second},
+		weir.WarmUp{Rate: rate, Over: time.Second},
+		weir.NginxLimitReq{Rate: rate, Burst: classicRate - 1, NoDelay: true},
+	}
+	subjects := make([]simulate.Subject, len(limits))
+	for i, limit := range limits {
+		s, err := simulate.NewSubject(limit)
+		if err != nil {
+			return nil, err
+		}
+		s.Note = weir.Describe(limit).Note
+		subjects[i] = s
+	}
+	return subjects, nil
 }

@@ -35,7 +35,7 @@ func (o *options) compare(in io.Reader, out, errs io.Writer) error {
 	if err := o.Apart(pattern.Logs(), in, out); err != nil {
 		return err
 	}
-	candidates, err := o.candidates()
+	limits, err := o.limits()
 	if err != nil {
 		return err
 	}
@@ -45,13 +45,18 @@ func (o *options) compare(in io.Reader, out, errs io.Writer) error {
 	o.setLength(pattern)
 	progress := cli.NewProgress(errs, cli.ProgressDelay)
 	o.scenario.Progress = progress.Stage("deciding")
-	c, err := pattern.Compare(candidates, o.scenario)
+	c, err := pattern.Compare(limits, o.scenario)
 	progress.Stop()
 	if errors.Is(err, simulate.ErrShare) {
 		return cli.Misuse(o.Of(err), "use fewer --processes, or a limit with a larger burst or count")
 	}
 	if err != nil {
 		return cli.Fail(o.Of(err), "shorten the time with --for, lower the rate of the traffic, or bound its retries: up to 10 times")
+	}
+	for _, read := range c.Logs {
+		if read.Format == "record" {
+			fmt.Fprintf(errs, "weir: %s: the recorded costs are not read: each request costs 1, unless --traffic says cost; weir replay --cost cost reads them\n", cli.Printable(read.Log))
+		}
 	}
 	if o.Report != "" {
 		how := strings.TrimSpace(scenarioText(c, o.scenario))

@@ -42,13 +42,14 @@ var trafficForms = []string{
 
 const noLimit = "unlimited"
 
-// candidates parses the limits. With a server, the first row shows its latency without a limit.
-func (o *options) candidates() ([]simulate.Candidate, error) {
+// limits returns the texts of the limits. With a server, the first row shows its latency without a limit.
+func (o *options) limits() ([]string, error) {
 	texts := o.Limits
 	if o.server != "" && !slices.Contains(texts, noLimit) {
 		texts = append([]string{noLimit}, texts...)
 	}
-	return cli.Candidates(texts)
+	_, err := cli.Candidates(texts)
+	return texts, err
 }
 
 // checkScenario refuses flags that are out of bounds or do not fit together.
@@ -102,21 +103,22 @@ func (o *options) readLogs(pattern simulate.Pattern, in io.Reader, errs io.Write
 		if err != nil {
 			return err
 		}
-		traffic := simulate.NewTraffic(key)
+		var counted int
+		var left []simulate.Reason
 		progress := cli.NewProgress(errs, cli.ProgressDelay)
-		err = o.ReadLog(traffic, name, in, progress)
+		err = cli.ReadLog("simulate", name, in, progress, func(_ string, log io.Reader) (err error) {
+			counted, left, err = pattern.ReadLog(name, key.String(), log)
+			return err
+		})
 		progress.Stop()
 		if err != nil {
 			return err
 		}
-		for _, left := range traffic.Reasons() {
+		for _, left := range left {
 			fmt.Fprintf(errs, "weir: %s: %s left out: the line %s\n", cli.Printable(name), cli.Plural(left.Lines, "line"), cli.Printable(left.Reason))
 		}
-		if read := traffic.Logs(); len(read) > 0 && read[0].Format == "record" {
-			fmt.Fprintf(errs, "weir: %s: the recorded costs are not read: each request costs 1, unless --traffic says cost; weir replay --cost cost reads them\n", cli.Printable(name))
-		}
-		if err := pattern.UseLog(name, traffic); err != nil {
-			return cli.Fail(o.Of(err), "a line needs a time and the fields of --key, in the combined or common format or as JSON")
+		if counted == 0 {
+			return cli.Fail(fmt.Errorf("simulate: traffic %q: no line of the log %s counts", pattern, name), "a line needs a time and the fields of --key, in the combined or common format or as JSON")
 		}
 	}
 	return nil
@@ -124,8 +126,7 @@ func (o *options) readLogs(pattern simulate.Pattern, in io.Reader, errs io.Write
 
 // setLength makes a log end at its end, unless --for says otherwise.
 func (o *options) setLength(pattern simulate.Pattern) {
-	o.scenario.Length = o.length
-	if logs := pattern.Length(); logs > 0 && o.wholeLog {
-		o.scenario.Length = min(logs, weir.MaxPeriod)
+	if len(pattern.Logs()) == 0 || !o.wholeLog {
+		o.scenario.Length = o.length
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 const someRules = `rules:
@@ -29,7 +29,7 @@ func TestTheNumbersOfAReportOfRulesAreThoseOfTheJSON(t *testing.T) {
 		}
 	}
 	url, printed := writeReport(t, "replay", "--config", files[0], "--config", files[1], "--names", "--top", "200", realLog)
-	var want simulate.Report
+	var want replay.Report
 	if err := json.Unmarshal(printed, &want); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestTheNumbersOfAReportOfRulesAreThoseOfTheJSON(t *testing.T) {
 }
 
 // sameRules compares the tables of rules. The row of all rules of a file is the last of its table.
-func sameRules(t *testing.T, b *tab, limits []simulate.LimitReport) {
+func sameRules(t *testing.T, b *tab, limits []replay.LimitReport) {
 	t.Helper()
 	rows, sums := cells(b, "section:has(#rules) tbody tr"), cells(b, "section:has(#rules) tfoot tr")
 	inAll, refused := int64(0), int64(0)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/internal/randtest"
-	"github.com/weirflow/weir/simulate"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 const realLog = "../../../../../simulate/testdata/access.log.gz"
@@ -49,7 +49,7 @@ func cells(b *tab, rows string) [][]string {
 
 func TestTheNumbersOfAReportAreThoseOfTheJSON(t *testing.T) {
 	url, printed := writeReport(t, "replay", "--limit", "fixed window 5/10s", "--limit", "sliding window 60/1m", "--top", "200", "--names", realLog)
-	var want simulate.Report
+	var want replay.Report
 	if err := json.Unmarshal(printed, &want); err != nil {
 		t.Fatal(err)
 	}

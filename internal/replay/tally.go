@@ -1,0 +1,41 @@
+package replay
+
+import "github.com/weirflow/weir"
+
+// Tally counts decisions in order of time, of any keys, and makes the report of one limit. Keys are numbers, from 0.
+type Tally struct {
+	outcome *outcome
+	keys    []tally
+}
+
+// NewTally returns an empty Tally of traffic between two instants in nanoseconds since the Unix epoch.
+func NewTally(first, last int64) *Tally { return &Tally{outcome: newOutcome(first, last)} }
+
+// Count counts a decision at an instant, which is not before the last one.
+func (t *Tally) Count(at int64, key uint32, d weir.Decision) {
+	for uint32(len(t.keys)) <= key {
+		t.keys = append(t.keys, tally{})
+	}
+	t.keys[key].count(d.Allowed)
+	t.outcome.note(at, d)
+}
+
+// Report returns what was counted. It names the keys by their numbers.
+func (t *Tally) Report(limit string, keys []string, top int) LimitReport {
+	return t.closed().report(limit, keys, top)
+}
+
+// Differ compares two tallies of the same traffic.
+func Differ(first, second *Tally, keys []string, top int) *Difference {
+	return difference(first.closed(), second.closed(), keys, top)
+}
+
+// closed returns the outcome with what was counted of each key.
+func (t *Tally) closed() *outcome {
+	o := *t.outcome
+	for id, key := range t.keys {
+		o.key = key
+		o.endKey(id)
+	}
+	return &o
+}
