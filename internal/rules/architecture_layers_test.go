@@ -50,25 +50,31 @@ var layers = []layer{
 	{
 		name:     "program",
 		packages: []string{"cmd/weir", "cmd/weir/internal/program", "cmd/weir/internal/shipped"},
-		mayUse:   []string{"program", "commands", "rooms of the program", "engines", "kit", "root"},
+		mayUse:   []string{"program", "commands", "rooms of the program", "rules", "engines", "kit", "root"},
 		standard: []string{"net/", "os", "os/"},
 	},
 	{
 		name:     "commands",
 		packages: []string{"cmd/weir/internal/serve", "cmd/weir/internal/pace", "cmd/weir/internal/fetch", "cmd/weir/internal/replay", "cmd/weir/internal/simulate", "cmd/weir/internal/check", "cmd/weir/internal/inspect", "cmd/weir/internal/ctl"},
-		mayUse:   []string{"logs", "fronts", "rooms of the program", "adapters", "engines", "kit", "engine kit", "root"},
+		mayUse:   []string{"logs", "fronts", "rooms of the program", "rules", "adapters", "engines", "kit", "engine kit", "root"},
 		standard: []string{"log/slog", "net", "net/", "os", "os/"},
 	},
 	{
 		name:     "fronts",
 		packages: []string{"cmd/weir/internal/api", "cmd/weir/internal/rls", "cmd/weir/internal/resp", "cmd/weir/internal/admin", "cmd/weir/internal/kuadrant"},
-		mayUse:   []string{"rooms of the program", "adapters", "kit", "engine kit", "root"},
+		mayUse:   []string{"rooms of the program", "rules", "adapters", "kit", "engine kit", "root"},
 		standard: []string{"log/slog", "net", "net/"},
+	},
+	{
+		name:     "rules",
+		packages: []string{"cmd/weir/internal/plain", "cmd/weir/internal/rules", "cmd/weir/internal/lint"},
+		mayUse:   []string{"rules", "logs", "kit", "root"},
+		standard: []string{"math/rand/v2", "net", "net/"},
 	},
 	{
 		name:     "rooms of the program",
 		packages: []string{"cmd/weir/internal/*"},
-		mayUse:   []string{"logs", "rooms of the program", "adapters", "engines", "kit", "engine kit", "root"},
+		mayUse:   []string{"logs", "rooms of the program", "rules", "adapters", "engines", "kit", "engine kit", "root"},
 		standard: []string{"log/slog", "math/rand/v2", "net", "net/", "os"},
 	},
 	{
@@ -120,6 +126,13 @@ var guarded = map[string]string{
 	"testing":      "production code does not link the test framework",
 	"unsafe":       "a package that needs it says why",
 }
+
+// bytesAlone are the packages that read rules from bytes, wherever a program runs, in a browser, too. Nothing that they import may
+// read files, watch them or know a terminal.
+var bytesAlone = []string{"cmd/weir/internal/rules", "cmd/weir/internal/lint"}
+
+// byBytes are the packages of others that they may import.
+var byBytes = []string{"github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/scanner", "github.com/goccy/go-yaml/token"}
 
 // pure is what the functions may import, so that no clock, lock, context, logger or I/O comes in.
 // An atomic pointer remembers the window that a quota computed last.

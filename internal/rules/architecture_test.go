@@ -54,6 +54,39 @@ func violation(t *testing.T, pkg string, test bool, imported string) string {
 	return ""
 }
 
+// Rules are read from bytes: no package on the way there reads a file, watches one, or knows a terminal.
+func TestRulesAreReadWithoutATerminalOrAFile(t *testing.T) {
+	imports := map[string][]string{}
+	for _, f := range goFiles(t) {
+		if !f.test {
+			imports[f.pkg] = append(imports[f.pkg], f.imports...)
+		}
+	}
+	queue, seen := slices.Clone(bytesAlone), map[string]bool{}
+	for len(queue) > 0 {
+		pkg := queue[0]
+		queue = queue[1:]
+		if seen[pkg] {
+			continue
+		}
+		seen[pkg] = true
+		if imports[pkg] == nil {
+			t.Errorf("there is no package %q", pkg)
+		}
+		for _, imported := range imports[pkg] {
+			switch name := relative(imported); {
+			case name != imported:
+				queue = append(queue, name)
+			case imported == "os" || strings.HasPrefix(imported, "os/") || imported == "syscall" || !isStandard(imported) && !slices.Contains(byBytes, imported):
+				t.Errorf("package %q imports %q, and rules are read through it: bytesAlone in architecture_layers_test.go says what may be", pkg, imported)
+			}
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("%d packages were looked at", len(seen))
+	}
+}
+
 func layerOf(pkg string) (layer, bool) {
 	for _, l := range layers {
 		for _, pattern := range l.packages {

@@ -30,6 +30,7 @@ type Options struct {
 	Overrides *override.Table
 	Fleeting  bool                                 // the overrides end with the daemon
 	Rules     func() ([]*weir.Rule, *rules.Config) // those in force; the second is nil without files
+	Warnings  func() rules.Problems                // what the files say that has no effect; nil in tests
 	Save      func() error                         // saves the states; nil if there is no file for them
 	Drain     func()                               // begins a stop
 	Policy    func() (answers uint64, away string) // answers of the policy so far, and why the engine does not decide, or ""; nil without a policy
@@ -276,10 +277,17 @@ func (h *handler) explain(r *http.Request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
+	var e rules.Explanation
+	var err error
 	if pushed, ok := config.Foreign.(*envoyproxy.Config); ok {
-		return h.explainPushed(ctx, config, pushed, request, asked.Cost)
+		e, err = h.explainPushed(ctx, config, pushed, request, asked.Cost)
+	} else {
+		e, err = config.Explain(ctx, request, asked.Cost, h.Engine)
 	}
-	return config.Explain(ctx, request, asked.Cost, h.Engine)
+	if h.Warnings != nil {
+		e.Warnings = h.Warnings().Shown()
+	}
+	return e, err
 }
 
 func (h *handler) snapshot(r *http.Request) (any, error) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	explanations "github.com/weirflow/weir/cmd/weir/internal/explain"
-	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/internal/replay"
 )
@@ -96,7 +96,7 @@ func run(args []string, plot *cli.Plot, out io.Writer) error {
 
 // runConfig explains the limits of rules files, one below the other.
 func runConfig(paths []string, plot *cli.Plot, out io.Writer) error {
-	texts, err := rules.Texts("check", paths)
+	texts, err := rulefiles.Texts("check", paths)
 	for i := 0; i < len(texts) && err == nil; i++ {
 		if i > 0 {
 			fmt.Fprintln(out)
@@ -106,7 +106,7 @@ func runConfig(paths []string, plot *cli.Plot, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	config, err := rules.LoadFor("check", paths...)
+	config, err := rulefiles.LoadFor("check", paths...)
 	if err != nil {
 		return err
 	}

@@ -4,25 +4,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 )
 
-// Printable keeps one column per rune, so that carets stand where they should
-// and no control character reaches the terminal.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return utf8.RuneError
-		}
-		return r
-	}, text)
-}
+// The texts that need no terminal.
+var (
+	Printable = plain.Printable
+	Thousands = plain.Thousands
+	Plural    = plain.Plural
+)
 
 // Duration returns "1m" for a minute, where Go prints "1m0s".
 func Duration(d time.Duration) string {
@@ -52,23 +44,6 @@ func Percent(part, whole int64) string {
 	default:
 		return text
 	}
-}
-
-// Thousands formats a count of at least 0 with commas: 1,234,567.
-func Thousands(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
-// Plural formats a count of things: 1 line, 1,234 lines.
-func Plural(n int64, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return Thousands(n) + " " + what
 }
 
 // Fixed formats a figure with two decimals.

@@ -30,7 +30,7 @@ type named struct {
 	at   rules.Value
 }
 
-// Parser returns a parser of files for [rules.Options].
+// Parser returns a parser of files, for what reads them.
 func Parser(s Settings, stats *Stats) func(rules.Options, ...rules.File) (*rules.Config, error) {
 	return func(o rules.Options, files ...rules.File) (*rules.Config, error) {
 		r := newReader(o, s, stats)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/program"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/gatewaytest"
 	"github.com/weirflow/weir/internal/randtest"
@@ -123,7 +124,7 @@ func TestLogsOfNginxGiveTheSureDecisionsOfADaemon(t *testing.T) {
 	if err := os.WriteFile(file, []byte(nginxRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config, err := rules.Load(rules.Options{}, file)
+	config, err := rulefiles.Load(rulefiles.Options{}, file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/internal/accesslog"
 	"github.com/weirflow/weir/internal/replay"
 )
@@ -17,7 +17,7 @@ const DefaultLongest = time.Second
 // Load reads files for a command. Each is a configuration of its own, which decides requests by attributes.
 func Load(command string, paths []string) (files []File, err error) {
 	for _, path := range paths {
-		config, err := rules.LoadFor(command, path)
+		config, err := rulefiles.LoadFor(command, path)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/accesslog"
 	"github.com/weirflow/weir/internal/replay"
@@ -57,7 +58,7 @@ func (d *diff) run(cmd *cobra.Command, args []string) error {
 	}
 	var files []hindsight.File
 	for _, path := range args {
-		config, err := rules.LoadFor("rules diff", path)
+		config, err := rulefiles.LoadFor("rules diff", path)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/ctl"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -85,9 +86,9 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 		}
 		return o.form.write("explain", cmd.OutOrStdout(), e, explanationText(e))
 	}
-	config, err := rules.LoadFor("explain", o.config...)
+	config, warnings, err := rulefiles.Lint(rulefiles.Options{}, o.config...)
 	if err != nil {
-		return err
+		return rulefiles.Refused("explain", err)
 	}
 	engine, err := o.engine()
 	if err != nil {
@@ -100,6 +101,7 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.Fail(fmt.Errorf("explain: %s", cli.Plain(err)), "is the state file that of a daemon with these rules?")
 	}
+	e.Warnings = warnings.Shown()
 	return o.form.write("explain", cmd.OutOrStdout(), e, explanationText(e))
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/imported"
 	"github.com/weirflow/weir/cmd/weir/internal/nginx"
-	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 )
 
 func importCommand() *cobra.Command {
@@ -67,9 +67,9 @@ none of them.`,
 			if err != nil {
 				return cli.Misuse(fmt.Errorf("rules import envoyproxy: %w", err), "the variables are those of envoyproxy/ratelimit")
 			}
-			config, err := rules.Load(rules.Options{Stdin: cmd.InOrStdin(), Parse: envoyproxy.Parser(environment.Settings, &envoyproxy.Stats{})}, args[0])
+			config, err := rulefiles.Load(rulefiles.Options{Stdin: cmd.InOrStdin(), Parse: envoyproxy.Parser(environment.Settings, &envoyproxy.Stats{})}, args[0])
 			if err != nil {
-				return rules.RefusedForeign("rules import envoyproxy", err)
+				return rulefiles.RefusedForeign("rules import envoyproxy", err)
 			}
 			made := envoyproxy.Import(config.Foreign.(*envoyproxy.Config))
 			return printImported(cmd, made, args[0], "a descriptor has a limit in its rate_limit")

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -95,11 +96,11 @@ exit code is 1 if an answer differs.`,
 }
 
 func runTests(files []string, form format, out io.Writer) error {
-	results := []rules.Trial{}
+	results := []rules.TestResult{}
 	for _, file := range files {
-		more, err := rules.Try(file)
+		more, err := rulefiles.Test(file)
 		if err != nil {
-			return rules.Refused("rules test", err)
+			return rulefiles.Refused("rules test", err)
 		}
 		results = append(results, more...)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -30,17 +31,17 @@ input. The exit code is 1 if there are errors, and 0 if there are only warnings.
 			if len(args) == 0 {
 				return cli.Misusef("name the files, or a directory: weir rules lint weir.yaml", "rules lint: no file named")
 			}
-			config, err := rules.Load(rules.Options{Stdin: cmd.InOrStdin()}, args...)
+			config, warnings, err := rulefiles.Lint(rulefiles.Options{Stdin: cmd.InOrStdin()}, args...)
 			if form == "json" {
-				return lintJSON(cmd.OutOrStdout(), config, err)
+				return lintJSON(cmd.OutOrStdout(), config, warnings, err)
 			}
 			if err != nil {
-				return rules.Refused("rules lint", err)
+				return rulefiles.Refused("rules lint", err)
 			}
-			for _, w := range config.Warnings {
+			for _, w := range warnings {
 				cmd.PrintErrln("weir: warning: " + w.String())
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", strings.Join(args, ", "), counts(config))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", strings.Join(args, ", "), counts(config, warnings))
 			return cli.Unwritable("rules lint", err)
 		},
 	}
@@ -49,19 +50,19 @@ input. The exit code is 1 if there are errors, and 0 if there are only warnings.
 }
 
 // counts counts the rules, those that only callers ask who name them, and the warnings.
-func counts(config *rules.Config) string {
+func counts(config *rules.Config, warnings rules.Problems) string {
 	text := cli.Plural(int64(len(config.Rules)), "rule")
 	if byName := config.ByName(); len(byName) > 0 {
 		text += fmt.Sprintf(", %d by name only", len(byName))
 	}
-	if n := len(config.Warnings); n > 0 {
+	if n := len(warnings); n > 0 {
 		text += ", " + cli.Plural(int64(n), "warning")
 	}
 	return text
 }
 
 // lintJSON writes the findings as JSON.
-func lintJSON(out io.Writer, config *rules.Config, err error) error {
+func lintJSON(out io.Writer, config *rules.Config, warnings rules.Problems, err error) error {
 	problems, ok := err.(rules.Problems)
 	if err != nil && !ok {
 		return err
@@ -76,7 +77,7 @@ func lintJSON(out io.Writer, config *rules.Config, err error) error {
 	if config != nil {
 		findings.Rules = len(config.Rules)
 		findings.ByName = append(findings.ByName, config.ByName()...)
-		findings.Warnings = append(findings.Warnings, config.Warnings...)
+		findings.Warnings = append(findings.Warnings, warnings...)
 	}
 	if err := format("json").write("rules lint", out, findings, ""); err != nil {
 		return err

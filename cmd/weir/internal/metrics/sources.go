@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/xds"
 )
 
@@ -17,7 +17,7 @@ import (
 type Sources struct {
 	Engine weir.Engine
 	Desk   *desk.Desk
-	Rules  *rules.Set // nil without rules in files
+	Rules  *rulefiles.Set // nil without rules in files
 	// Unready returns why the daemon wants no new work, or "".
 	Unready func() string
 	// Certificates returns the end of each certificate, by the flag that names its file.

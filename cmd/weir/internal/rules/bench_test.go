@@ -3,7 +3,6 @@ package rules
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -124,36 +123,4 @@ func BenchmarkDecide(b *testing.B) {
 	b.ReportMetric(float64(least[1])/float64(least[0]), "ratio")
 	b.ReportMetric(float64(few.asked)/float64(b.N*decisions), "limits/decision")
 	b.ReportMetric(float64(many.engine.Stats().Keys), "keys")
-}
-
-// BenchmarkReload reloads 10,000 rules, and reports the longest of the decisions that were made meanwhile.
-func BenchmarkReload(b *testing.B) {
-	file := filepath.Join(b.TempDir(), "weir.yaml")
-	text := many(10_000)
-	write(b, file, text)
-	s := opened(b, file)
-	done, slowest := make(chan bool), make(chan time.Duration)
-	go func() {
-		var o Outcome
-		longest := time.Duration(0)
-		for {
-			select {
-			case <-done:
-				slowest <- longest
-				return
-			case <-time.After(time.Millisecond):
-			}
-			start := time.Now()
-			s.Config().Decide(Attributes{"path": "/exact/0", "method": "GET", "client": "10.0.0.1"}, 1, &o)
-			longest = max(longest, time.Since(start))
-		}
-	}()
-	for i := 0; b.Loop(); i++ {
-		write(b, file, text+fmt.Sprintf("# %d\n", i))
-		if r := s.Reload(); r.Err != nil {
-			b.Fatal(r.Err)
-		}
-	}
-	close(done)
-	b.ReportMetric(float64((<-slowest).Microseconds()), "slowest-decision-µs")
 }

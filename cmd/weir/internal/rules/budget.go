@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // stateName returns the name that the rule's states have.
@@ -30,17 +31,17 @@ func (l *loader) checkBudgets() {
 		n, owner := d.given["budget"], l.config.names[d.Budget]
 		switch {
 		case owner == nil || owner.Limit == nil || owner.Budget != "" || owner == d.Rule:
-			n.fail("is %s, want the name of another rule that has a limit and counts in a budget of its own", shown(d.Budget))
+			n.fail("is %s, want the name of another rule that has a limit and counts in a budget of its own", plain.Quoted(d.Budget))
 		case owner.Shadow != d.Shadow:
-			n.fail("is that of %s, and only one of the two rules is a shadow, which has states of its own", shown(d.Budget))
+			n.fail("is that of %s, and only one of the two rules is a shadow, which has states of its own", plain.Quoted(d.Budget))
 		case !slices.Equal(owner.key, d.key) || owner.hashed != d.hashed:
-			n.fail("is that of %s, which has another key, so the two would not share it", shown(d.Budget))
+			n.fail("is that of %s, which has another key, so the two would not share it", plain.Quoted(d.Budget))
 		case !goesOn(engine, d.Name, owner.Limit, d.Limit):
-			n.fail("is that of %s, which has another algorithm or window, so the two would not share it", shown(d.Budget))
+			n.fail("is that of %s, which has another algorithm or window, so the two would not share it", plain.Quoted(d.Budget))
 		}
 		for _, name := range []string{"plans", "keys", "candidate", "estimate", "on_failure", "message"} {
 			if other, given := d.given[name]; given {
-				other.fail("belongs to the rule %s, in whose budget this one counts", shown(d.Budget))
+				other.fail("belongs to the rule %s, in whose budget this one counts", plain.Quoted(d.Budget))
 			}
 		}
 	}

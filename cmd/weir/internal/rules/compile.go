@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // The names of the rules that decide beside the rules in force.
@@ -79,7 +80,6 @@ func parseFiles(o Options, large int, files []File) (*Config, error) {
 	l.config.declared = l.declared
 	l.config.most = mostTold(l.config.Rules)
 	l.config.index = newIndex(l.config.Rules, len(l.config.mentions))
-	l.warn()
 	return l.config, nil
 }
 
@@ -117,7 +117,7 @@ func (l *loader) readDeadline(n node) {
 		return
 	}
 	if d, err := time.ParseDuration(text); err != nil || d <= 0 || d > weir.MaxPeriod {
-		n.fail("is %s, want %s", shown(text), want)
+		n.fail("is %s, want %s", plain.Quoted(text), want)
 		return
 	}
 	l.config.Engine["deadline"] = text
@@ -131,11 +131,11 @@ func (l *loader) declare(n node) {
 		switch {
 		case !ok:
 		case known:
-			v.fail("%s is an attribute of every file; leave it out", shown(name))
+			v.fail("%s is an attribute of every file; leave it out", plain.Quoted(name))
 		case !isName(name) || strings.HasPrefix(name, headerPrefix) || strings.HasPrefix(name, descriptorPrefix):
-			v.fail("%s is no name, want letters, digits, - or _; header.NAME needs no mention", shown(name))
+			v.fail("%s is no name, want letters, digits, - or _; header.NAME needs no mention", plain.Quoted(name))
 		case slices.Contains(l.declared, name):
-			v.fail("%s is given twice", shown(name))
+			v.fail("%s is given twice", plain.Quoted(name))
 		default:
 			l.declared = append(l.declared, name)
 		}
@@ -162,12 +162,12 @@ func (l *loader) slot(n node) (slot int, ok bool) {
 	entry, isEntry := strings.CutPrefix(name, descriptorPrefix)
 	switch {
 	case isHeader && !isHeaderName(rest):
-		n.fail("%s is not the name of a header field", shown(rest))
+		n.fail("%s is not the name of a header field", plain.Quoted(rest))
 		return -1, false
 	case !known && !isHeader && !(isEntry && entry != "") && !slices.Contains(l.declared, name):
 		names := []string{"method", "host", "path", "client", "domain"}
 		n.failMeant(cmp.Or(otherNames[strings.ToLower(name)], nearest(name, append(names, l.declared...))),
-			"%s is no attribute, want %s, header.NAME, descriptor.NAME, or a name that attributes lists", shown(name), strings.Join(names, ", "))
+			"%s is no attribute, want %s, header.NAME, descriptor.NAME, or a name that attributes lists", plain.Quoted(name), strings.Join(names, ", "))
 		return -1, false
 	}
 	if slot, seen := l.slots[name]; seen {
@@ -196,7 +196,7 @@ func isName(name string) bool { return len(name) <= maxName && nameForm.MatchStr
 func ruleName(n node) string {
 	name, ok := n.text("a name")
 	if ok && !isName(name) {
-		n.fail("is %s, want 1 to %d letters, digits and -, _, ., :, /", shown(name), maxName)
+		n.fail("is %s, want 1 to %d letters, digits and -, _, ., :, /", plain.Quoted(name), maxName)
 		return ""
 	}
 	return name
@@ -251,7 +251,7 @@ func (l *loader) readRule(n node) {
 	*l.problems = (*l.problems)[:before] // read notes them again, with the name
 	for _, m := range members {
 		if name, ok := m.scalar(); ok && m.name == "name" {
-			n.where = "rule " + shown(name)
+			n.where = "rule " + plain.Quoted(name)
 		}
 	}
 	d := &draft{loader: l, Rule: &Rule{order: len(l.config.Rules), cost: 1, costFrom: -1, planBy: -1, missing: MissingShare}}
@@ -260,7 +260,7 @@ func (l *loader) readRule(n node) {
 		n.fail("has no name")
 	}
 	if first := l.config.names[d.Name]; first != nil && d.Name != "" {
-		d.given["name"].fail("a rule in %s, line %d, has the name %s, too", first.File, first.Line, shown(d.Name))
+		d.given["name"].fail("a rule in %s, line %d, has the name %s, too", first.File, first.Line, plain.Quoted(d.Name))
 	} else if d.Name != "" {
 		l.config.names[d.Name] = d.Rule
 	}
@@ -275,6 +275,7 @@ func (l *loader) readRule(n node) {
 		d.given["match"] = match.place()
 	}
 	if l.config.Rules = append(l.config.Rules, d.Rule); len(*l.problems) == before {
+		d.noteFields()
 		l.sound = append(l.sound, d)
 	}
 }
@@ -330,7 +331,7 @@ func (d *draft) limitsOf(n node, rule string, slot int) map[string]*weir.Rule {
 		}
 		of := d.loader.config.mentions[slot]
 		if want := writtenValue(of.family, m.name).key; want != m.name {
-			m.key.failMeant(want, "%s is no value of %s in its normal form", shown(m.name), of.name)
+			m.key.failMeant(want, "%s is no value of %s in its normal form", plain.Quoted(m.name), of.name)
 		}
 	}
 	return limits
@@ -393,7 +394,7 @@ func (n node) failLimit(err error) {
 		return
 	}
 	want, _, _ := strings.Cut(syntax.Want, " (")
-	text := fmt.Sprintf("unexpected %s, want %s", shown(syntax.Word), want)
+	text := fmt.Sprintf("unexpected %s, want %s", plain.Quoted(syntax.Word), want)
 	if syntax.Word == "" {
 		text = "the text ends where " + want + " should follow"
 	}
@@ -414,11 +415,11 @@ func (d *draft) readMatch(n node) {
 		d.any = n.oneOf("any", "patterns by attribute, like {path: /login}") == "any"
 		return
 	}
-	d.match = d.conditions(n)
+	d.match = d.conditions("match", n)
 }
 
-// conditions reads patterns by attribute.
-func (d *draft) conditions(n node) (all []condition) {
+// conditions reads the patterns of match or except, by attribute.
+func (d *draft) conditions(field string, n node) (all []condition) {
 	members, _ := n.members("patterns by attribute, like {path: /login}")
 	for _, m := range members {
 		m.key.where = n.where
@@ -439,15 +440,13 @@ func (d *draft) conditions(n node) (all []condition) {
 				v.fail("%v", err)
 				continue
 			}
-			if trap := p.trap(d.loader.config.mentions[slot].family); trap != "" {
-				d.warn(v, "%s", trap)
-			}
 			c.patterns = append(c.patterns, p)
 		}
 		if slices.ContainsFunc(all, func(other condition) bool { return other.slot == slot }) {
-			m.key.fail("%s is given twice", shown(m.name))
+			m.key.fail("%s is given twice", plain.Quoted(m.name))
 		}
 		all = append(all, c)
+		d.noteCondition(field, m, slot, patterns)
 	}
 	if len(members) == 0 && n.Type().String() == "Mapping" {
 		n.fail("is empty, want patterns by attribute")
@@ -520,7 +519,7 @@ func (l *loader) checkAlone() {
 				continue
 			}
 			r.node.fail("holds a limit that stands alone, and a request may match the rule %s in %s, line %d, too; let match divide them",
-				shown(other.Name), other.File, other.Line)
+				plain.Quoted(other.Name), other.File, other.Line)
 			break
 		}
 	}

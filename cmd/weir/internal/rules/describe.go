@@ -232,7 +232,7 @@ type Explanation struct {
 	Answer   string   `json:"answer"` // in a sentence
 	Steps    []Step   `json:"rules"`
 	Notes    []string `json:"notes,omitempty"`    // of the request
-	Warnings Problems `json:"warnings,omitempty"` // of the files
+	Warnings Problems `json:"warnings,omitempty"` // of the files, if the caller has looked for any
 }
 
 // overrider is an engine that gives keys other limits than those of their rules.
@@ -245,7 +245,6 @@ func (c *Config) Explain(ctx context.Context, from Source, cost int64, engine we
 	var o Outcome
 	c.Decide(from, cost, &o)
 	e := Explanation{Answer: o.sentence(), Notes: c.unread(from)}
-	e.Warnings = c.Warnings[:min(len(c.Warnings), maxShown)]
 	requests := slices.Concat(o.Requests, o.Beside)
 	if over, ok := weir.Find[overrider](engine); ok {
 		requests = over.Requests(requests)

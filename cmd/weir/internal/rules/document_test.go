@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +25,7 @@ func page(t *testing.T) string {
 
 // The examples of the document are a file, a complete file, one with ports, one with costs known afterwards, and tests of the second.
 func TestTheExamplesOfTheDocumentWork(t *testing.T) {
-	text, folder := page(t), t.TempDir()
+	text := page(t)
 	blocks := yamlBlock.FindAllStringSubmatch(text, -1)
 	if len(blocks) != 5 {
 		t.Fatalf("%d examples, want 5", len(blocks))
@@ -34,12 +33,7 @@ func TestTheExamplesOfTheDocumentWork(t *testing.T) {
 	parsed(t, blocks[0][1])
 	parsed(t, blocks[2][1])
 	parsed(t, blocks[3][1])
-	for name, content := range map[string]string{"weir.yaml": blocks[1][1], "weir.test.yaml": blocks[4][1]} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	results, err := Try(filepath.Join(folder, "weir.test.yaml"))
+	results, err := Test(File{"weir.test.yaml", []byte(blocks[4][1])}, func([]string) (*Config, error) { return parsed(t, blocks[1][1]), nil })
 	if err != nil || len(results) != 1 || results[0].Failure != "" {
 		t.Errorf("the tests of the document: %+v, %v", results, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/front"
 )
 
@@ -33,7 +34,7 @@ func (d *draft) readQuantile(n node) {
 	text, ok := n.text(want)
 	found := quantileForm.FindStringSubmatch(text)
 	if ok && found == nil {
-		n.fail("is %s, want %s", shown(text), want)
+		n.fail("is %s, want %s", plain.Quoted(text), want)
 		return
 	}
 	if ok {
@@ -52,7 +53,7 @@ func (d *draft) completeEstimate() {
 		n.fail("is of units that work uses, and %s holds slots; give the slots a rule of their own", LimitText(d.Limit))
 		return
 	}
-	most := capacityOf(d.Limit)
+	most := LargestCost(d.Limit)
 	if e.Min == 0 {
 		e.Min = 1
 	}
@@ -80,4 +81,13 @@ func (c *Config) Estimates() map[string]front.EstimateOptions {
 		}
 	}
 	return estimates
+}
+
+// LargestCost returns the largest cost that limits admit.
+func LargestCost(limits *weir.Rule) int64 {
+	most := int64(weir.MaxCount)
+	for _, l := range limits.Limits() {
+		most = min(most, weir.Describe(l).Capacity)
+	}
+	return most
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // field is one field of a mapping: how it is called, what it means, how its value looks, and how it is read. The
@@ -33,7 +34,7 @@ func (fs fields[T]) read(n node, what string, into *T) (given map[string]node) {
 			}
 		}
 		if !known {
-			m.key.failMeant(nearest(m.name, fs.names()), "%s is not a field of %s, want %s", shown(m.name), what, strings.Join(fs.names(), ", "))
+			m.key.failMeant(nearest(m.name, fs.names()), "%s is not a field of %s, want %s", plain.Quoted(m.name), what, strings.Join(fs.names(), ", "))
 		}
 	}
 	return given
@@ -110,7 +111,7 @@ func init() {
 	ruleFields = fields[draft]{
 		{"name", "The name of the rule. State belongs to it.", namesOf(maxName), func(n node, d *draft) { d.Name = ruleName(n) }},
 		{"match", "Which requests the rule decides.", matches, func(n node, d *draft) { d.readMatch(n) }},
-		{"except", "Which of those requests the rule does not decide: those that fit any of these patterns.", mapOf(listOf(texts)), func(n node, d *draft) { d.except = d.conditions(n) }},
+		{"except", "Which of those requests the rule does not decide: those that fit any of these patterns.", mapOf(listOf(texts)), func(n node, d *draft) { d.except = d.conditions("except", n) }},
 		{"limit", "The limit of each key, or a list of limits.", listOf(texts), func(n node, d *draft) { d.limitNode = n }},
 		{"deny", "Refuse every request that matches.", flags, func(n node, d *draft) { d.Deny = n.flag() }},
 		{"unlimited", "Exempt every request that matches from all other limits.", flags, func(n node, d *draft) { d.Unlimited = n.flag() }},
@@ -157,7 +158,7 @@ func listens(name, meaning string) field[loader] {
 	return field[loader]{name, meaning + " HOST:PORT or unix:PATH.", texts, func(n node, l *loader) {
 		text, ok := n.text("an address like 127.0.0.1:8080 or unix:weir.sock")
 		if _, _, err := net.SplitHostPort(text); ok && err != nil && !strings.HasPrefix(text, "unix:") {
-			n.fail("%s is no address, want HOST:PORT, like 127.0.0.1:8080, or unix:PATH", shown(text))
+			n.fail("%s is no address, want HOST:PORT, like 127.0.0.1:8080, or unix:PATH", plain.Quoted(text))
 		}
 		l.config.Listen[name] = text
 	}}

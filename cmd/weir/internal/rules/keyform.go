@@ -3,6 +3,8 @@ package rules
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // Unnamed says why callers and commands cannot name a rule, or returns "".
@@ -114,7 +116,7 @@ func (k keyForm) wrongNumber(key string, parts []string) (why string, near bool)
 	}
 	beginning := key + "|"
 	if len(parts) < len(k.rule.key) && (keyForm{k.Config, k.rule, true}).misfit(beginning) < 0 {
-		return fmt.Sprintf("its keys are %s, and --prefix %s is about those that begin with it", k.values(), shown(beginning)), k.mentions[k.rule.key[0]].family != asText
+		return fmt.Sprintf("its keys are %s, and --prefix %s is about those that begin with it", k.values(), plain.Quoted(beginning)), k.mentions[k.rule.key[0]].family != asText
 	}
 	return "its keys are " + k.values(), false
 }
@@ -183,4 +185,22 @@ func (k keyForm) values() string {
 		return "values of " + strings.Join(names[:last], ", ") + " and " + names[last] + ", joined by |"
 	}
 	return "values of " + names[0]
+}
+
+const missingText = `\-` // in keys, of a missing attribute
+
+var unescaper = strings.NewReplacer(`\\`, `\`, `\|`, `|`)
+
+// splitKey splits the key of several attributes. The parts stay escaped.
+func splitKey(key string) (parts []string) {
+	begin := 0
+	for i := 0; i < len(key); i++ {
+		switch key[i] {
+		case '\\':
+			i++
+		case '|':
+			parts, begin = append(parts, key[begin:i]), i+1
+		}
+	}
+	return append(parts, key[begin:])
 }

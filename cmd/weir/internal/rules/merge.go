@@ -2,6 +2,8 @@ package rules
 
 import (
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // fieldsRead are the fields of a mapping in a file of another format, while it is read.
@@ -42,7 +44,7 @@ func (r *fieldsRead) add(e Entry) {
 		r.fields = append(r.fields, e)
 	case e.hasFields() || r.fields[at].hasFields():
 		_, line := r.fields[at].Key.Place()
-		e.Key.Fail("%s is merged from line %d, too, and programs differ on which of its fields count: write all of them here, without the merge", shown(e.Name), line)
+		e.Key.Fail("%s is merged from line %d, too, and programs differ on which of its fields count: write all of them here, without the merge", plain.Quoted(e.Name), line)
 	default:
 		r.fields[at] = e
 	}
@@ -62,7 +64,7 @@ func (r *fieldsRead) merge(key *ast.MergeKeyNode, from Value) {
 		fields, _ := source.Fields("a mapping to merge")
 		for _, e := range fields {
 			if line, above := r.lines[e.Name]; above {
-				r.of(key).Fail("brings %s, which stands above in line %d, and programs differ on which of them counts: write << first", shown(e.Name), line)
+				r.of(key).Fail("brings %s, which stands above in line %d, and programs differ on which of them counts: write << first", plain.Quoted(e.Name), line)
 			} else if _, known := r.merged[e.Name]; !known {
 				r.merged[e.Name] = len(r.fields)
 				r.fields = append(r.fields, e)

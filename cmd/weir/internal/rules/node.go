@@ -9,11 +9,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/scanner"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // The bounds of the structure of files. Deeper and wider structures take the parser quadratic time, or all stack.
@@ -44,6 +45,14 @@ type node struct {
 // lineEnds makes the lines of all systems those that the parser counts.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
+// text returns the content as the parser reads it.
+func (f File) text() string {
+	return lineEnds.Replace(strings.TrimPrefix(string(f.Content), "\ufeff"))
+}
+
+// Lines returns the lines that problems show.
+func (f File) Lines() []string { return strings.Split(f.text(), "\n") }
+
 // open parses a file of at most *left tokens, and subtracts them from left. It returns false and notes a problem if the file is no YAML.
 func open(f File, left *int, problems *Problems) (root node, ok bool) {
 	d, content, ok := begun(f, *left, problems)
@@ -73,7 +82,7 @@ func begun(f File, left int, problems *Problems) (d *document, content string, o
 	if !utf8.Valid(f.Content) {
 		return nil, "", d.fail("is not text in UTF-8")
 	}
-	content = lineEnds.Replace(strings.TrimPrefix(string(f.Content), "\ufeff"))
+	content = f.text()
 	d.lines = strings.Split(content, "\n")
 	if at := slices.IndexFunc(d.lines, func(line string) bool { return len(line) > maxLine }); at >= 0 {
 		return nil, "", d.fail(fmt.Sprintf("has %d bytes in line %d, want at most %d", len(d.lines[at]), at+1, maxLine))
@@ -138,7 +147,10 @@ func (d *document) fail(text string) bool {
 
 // syntax notes an error of the parser. It returns false.
 func (d *document) syntax(err error) bool {
-	failed, ok := err.(yaml.Error)
+	failed, ok := err.(interface { // yaml.Error, without the rest of that package, which reads files
+		GetToken() *token.Token
+		GetMessage() string
+	})
 	if !ok || failed.GetToken() == nil {
 		return d.fail("is not YAML: " + err.Error())
 	}
@@ -166,17 +178,17 @@ var plainer = map[string]string{
 }
 
 func (d *document) failAt(t *token.Token, where, text, meant string) {
-	*d.problems = append(*d.problems, d.problemAt(t, where, text, meant))
-}
-
-func (d *document) problemAt(t *token.Token, where, text, meant string) Problem {
-	p := Problem{File: d.name, Line: t.Position.Line, Column: t.Position.Column, Where: where, Text: text, Meant: meant}
+	p := Problem{File: d.name, Line: t.Position.Line, Column: t.Position.Column, Width: widthOf(t), Where: where, Text: text, Meant: meant}
 	if p.Line >= 1 && p.Line <= len(d.lines) {
 		p.Source = d.lines[p.Line-1]
 	}
+	*d.problems = append(*d.problems, p)
+}
+
+// widthOf counts the characters in the first line of a token.
+func widthOf(t *token.Token) int {
 	first, _, _ := strings.Cut(strings.TrimSpace(t.Origin), "\n")
-	p.Width = utf8.RuneCountInString(first)
-	return p
+	return utf8.RuneCountInString(first)
 }
 
 // fail notes a problem of the value.
@@ -221,17 +233,8 @@ func (n node) unlike(want string) {
 	case *ast.SequenceNode:
 		n.fail("is a list, want %s", want)
 	default:
-		n.fail("is %s, want %s", shown(n.GetToken().Value), want)
+		n.fail("is %s, want %s", plain.Quoted(n.GetToken().Value), want)
 	}
-}
-
-// shown quotes a text in messages, up to a length.
-func shown(text string) string {
-	const most = 80
-	if runes := []rune(text); len(runes) > most {
-		text = string(runes[:most]) + "…"
-	}
-	return strconv.Quote(text)
 }
 
 // scalar returns the text of a plain value, as the file has it.
@@ -269,7 +272,7 @@ func (n node) oneOf(words ...string) string {
 			return word
 		}
 	}
-	n.failMeant(nearest(text, words), "is %s, want %s", shown(text), want)
+	n.failMeant(nearest(text, words), "is %s, want %s", plain.Quoted(text), want)
 	return ""
 }
 
@@ -284,7 +287,7 @@ func (n node) whole(least, most int64) int64 {
 	}
 	number, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || number < least || number > most {
-		n.fail("is %s, want %s", shown(text), want)
+		n.fail("is %s, want %s", plain.Quoted(text), want)
 		return least
 	}
 	return number
@@ -344,13 +347,13 @@ func (n node) members(want string) (members []member, ok bool) {
 // member returns one field of a mapping. It notes a problem, and returns false, for one that has a line already.
 func (n node) member(pair *ast.MappingValueNode, want string, lines map[string]int) (m member, ok bool) {
 	key := node{pair.Key, n.doc, n.where}
-	name, plain := key.scalar()
-	if !plain {
+	name, written := key.scalar()
+	if !written {
 		key.fail("is not a name, want %s", want)
 		return member{}, false
 	}
 	if line, twice := lines[name]; twice {
-		key.fail("%s is given twice, first in line %d", shown(name), line)
+		key.fail("%s is given twice, first in line %d", plain.Quoted(name), line)
 		return member{}, false
 	}
 	lines[name] = pair.Key.GetToken().Position.Line

@@ -65,3 +65,5 @@ func TestFilesThatAreTooMuchForTheParserAreRefused(t *testing.T) {
 		t.Errorf("%d limits of keys: %v", maxFields, err)
 	}
 }
+
+func ruled(limit string) string { return "rules: [{name: r, match: any, limit: " + limit + "}]\n" }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // kind is the kind of a pattern.
@@ -76,14 +78,14 @@ func (p *pattern) readNetwork() error {
 	}
 	read, err := netip.ParsePrefix(p.source)
 	if err != nil {
-		return fmt.Errorf("is %s, want an address or a network like 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32", shown(p.source))
+		return fmt.Errorf("is %s, want an address or a network like 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32", plain.Quoted(p.source))
 	}
 	if read.Addr().Is4In6() {
-		return fmt.Errorf("is %s, want the network in the form of IPv4", shown(p.source))
+		return fmt.Errorf("is %s, want the network in the form of IPv4", plain.Quoted(p.source))
 	}
 	p.network = read.Masked()
 	if p.network.Addr() != read.Addr() {
-		return fmt.Errorf("is %s, and the network of this length begins at %s", shown(p.source), p.network)
+		return fmt.Errorf("is %s, and the network of this length begins at %s", plain.Quoted(p.source), p.network)
 	}
 	return nil
 }
@@ -182,9 +184,9 @@ func checkHost(parts []string) error {
 	case strings.ContainsAny(text, `/\?#@`) || strings.Count(text, ":") == 1:
 		return errors.New("is no host; leave out the scheme, the port and the path")
 	case last == 0 && cleanHost(parts[0]) != parts[0]:
-		return fmt.Errorf("is no host in its normal form, want %s", shown(cleanHost(parts[0])))
+		return fmt.Errorf("is no host in its normal form, want %s", plain.Quoted(cleanHost(parts[0])))
 	case strings.HasPrefix(parts[0], "."):
-		return fmt.Errorf("begins with a dot, which no host does; list %s and %s", shown(parts[0][1:]), shown("*"+parts[0]))
+		return fmt.Errorf("begins with a dot, which no host does; list %s and %s", plain.Quoted(parts[0][1:]), plain.Quoted("*"+parts[0]))
 	case last > 0 && strings.ContainsAny(text, "[]:"):
 		return errors.New("is part of an IPv6 address; list whole addresses, like 2001:db8::1")
 	case last > 0 && strings.HasSuffix(parts[last], "."):
@@ -206,8 +208,8 @@ func normalPath(parts []string) error {
 		}
 	} else if whole := text + "/"; strings.Contains(text, "//") || strings.Contains(whole, "/./") || strings.Contains(whole, "/../") {
 		return errors.New("has a segment that is empty, . or .., which no normal path has")
-	} else if plain := lowerASCII(decodeOnce(text)); plain != text {
-		return fmt.Errorf("has an encoded character, and paths are decoded before; write %s", wantPath(plain))
+	} else if decoded := lowerASCII(decodeOnce(text)); decoded != text {
+		return fmt.Errorf("has an encoded character, and paths are decoded before; write %s", wantPath(decoded))
 	}
 	if !strings.HasSuffix(parts[last], "/") && (last == 0 || parts[last] != "") {
 		parts[last] += "/"
@@ -217,14 +219,14 @@ func normalPath(parts []string) error {
 
 // wantPath names the pattern to write in place of one in no normal form, of which text is the normal form.
 func wantPath(text string) string {
-	plain := text
-	for decodeOnce(plain) != plain {
-		plain = lowerASCII(decodeOnce(plain))
+	decoded := text
+	for decodeOnce(decoded) != decoded {
+		decoded = lowerASCII(decodeOnce(decoded))
 	}
-	if plain == text {
-		return shown(text)
+	if decoded == text {
+		return plain.Quoted(text)
 	}
-	return fmt.Sprintf("%s, or for paths that are encoded twice uri: %s", shown(plain), shown(text))
+	return fmt.Sprintf("%s, or for paths that are encoded twice uri: %s", plain.Quoted(decoded), plain.Quoted(text))
 }
 
 // trap says why a pattern hardly fits what it was written for, if that is so.
@@ -236,7 +238,7 @@ func (p *pattern) trap(f family) string {
 	case strings.ContainsAny(text, "?#"):
 		return "has a query, and uri has none: only paths with an encoded ? or # fit; request_uri has the query"
 	case decodeOnce(text) != text:
-		return "has an encoded character, and uri is decoded: only paths that are encoded twice fit; write " + shown(decodeOnce(text))
+		return "has an encoded character, and uri is decoded: only paths that are encoded twice fit; write " + plain.Quoted(decodeOnce(text))
 	}
 	return ""
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // Problem is a fault of a file.
@@ -25,11 +25,14 @@ const maxShown = 100
 // Problems is the error of files. It is not empty.
 type Problems []Problem
 
+// Shown returns the problems that are shown.
+func (ps Problems) Shown() Problems { return ps[:min(len(ps), maxShown)] }
+
 func (ps Problems) Error() string {
 	var b strings.Builder
 	for i, p := range ps {
 		if i == maxShown {
-			fmt.Fprintf(&b, "and %s", cli.Plural(int64(len(ps)-maxShown), "further problem"))
+			fmt.Fprintf(&b, "and %s", plain.Plural(int64(len(ps)-maxShown), "further problem"))
 			break
 		}
 		b.WriteString(p.String())
@@ -41,7 +44,7 @@ func (ps Problems) Error() string {
 // Sentence shows the problem in one line.
 func (p Problem) Sentence() string {
 	var b strings.Builder
-	b.WriteString(cli.Printable(p.File))
+	b.WriteString(plain.Printable(p.File))
 	if p.Line > 0 {
 		fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
 	}
@@ -58,7 +61,7 @@ func (p Problem) String() string {
 	var b strings.Builder
 	b.WriteString(p.Sentence())
 	if p.Line > 0 {
-		source, at := window(cli.Printable(p.Source), p.Column-1)
+		source, at := window(plain.Printable(p.Source), p.Column-1)
 		number := fmt.Sprintf("%4d | ", p.Line)
 		fmt.Fprintf(&b, "\n%s%s", number, source)
 		carets := max(1, min(p.Width, len([]rune(source))-at))

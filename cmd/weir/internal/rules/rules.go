@@ -1,7 +1,8 @@
 // Package rules reads the rules of files, and says which of them decide a request.
 //
-// [Load] reads files into a [Config], or returns all their [Problems]. A Config is immutable. [Set] holds the Config in
-// force and replaces it when the files change. docs/reference/rules.md describes the format.
+// [Parse] makes a [Config] of the bytes of files, or returns all their [Problems]. A Config is immutable. It knows no terminal, file
+// or watcher: rulefiles reads files and follows their changes, and lint says what rules say without effect.
+// docs/reference/rules.md describes the format.
 //
 // One request goes this way:
 //
@@ -11,8 +12,8 @@
 //  4. The rules that match refuse the request, exempt it, or become requests of an engine, each with its key, limit and
 //     cost (decide.go). The front makes one call of them, all or nothing.
 //
-// Reading goes the other way round: source.go finds the files, node.go reads YAML, fields.go lists every field with its
-// meaning, and compile.go makes a Rule of them.
+// Reading goes the other way round: node.go reads YAML, fields.go lists every field with its meaning, and compile.go makes a
+// Rule of them.
 package rules
 
 import (
@@ -21,14 +22,36 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
+// File is the content of a file.
+type File struct {
+	Name    string
+	Content []byte
+}
+
+// Options configure Parse.
+type Options struct {
+	// Check returns an error for a rule that the engine cannot hold. Default: every engine holds the rules.
+	Check func(rules ...*weir.Rule) error
+}
+
+// The bounds of rules.
+const (
+	maxRules      = 20_000
+	maxAlone      = 256
+	maxPatterns   = 1_000
+	maxAttributes = 64
+	maxPlans      = 10_000
+	maxMessage    = 512
+	maxName       = 128
+)
+
 // Config is the content of all files. It is immutable and safe for concurrent use.
 type Config struct {
 	Listen   map[string]string // addresses and files of the ports, by the flag of weir serve
 	Engine   map[string]string // the engine that daemons share, their number and the deadline, by the flag: engine, peers, deadline
 	Deny     bool              // refuse requests that no rule matches
 	Rules    []*Rule
-	Foreign  any      // what the parser of another format keeps; see New
-	Warnings Problems // what the rules say that has no effect, as far as the files show
+	Foreign  any // what the parser of another format keeps; see New
 	names    map[string]*Rule
 	most     map[*weir.Rule]int64 // the bounds of told costs that rules name
 	declared []string             // the names of further attributes
@@ -84,6 +107,7 @@ type Rule struct {
 	keys     map[string]*weir.Rule
 	cost     int64
 	costFrom int // a slot, or -1
+	places   []placed
 }
 
 // named reports whether only callers that name the rule ask it.

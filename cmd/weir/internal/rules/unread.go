@@ -3,9 +3,10 @@ package rules
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // unknownAttribute is the error of an attribute that no rule can read.
@@ -18,7 +19,7 @@ func (c *Config) unknownAttribute(name string) error {
 	if meant != "" {
 		meant = fmt.Sprintf(": did you mean %q?", meant)
 	}
-	return fmt.Errorf("%s is no attribute that a rule can read%s", shown(name), meant)
+	return fmt.Errorf("%s is no attribute that a rule can read%s", plain.Quoted(name), meant)
 }
 
 // CheckNames returns an error for a request with an attribute that no rule can read under its name.
@@ -35,25 +36,8 @@ func (c *Config) CheckNames(request Attributes) error {
 func (c *Config) unread(from Source) (notes []string) {
 	for i, v := range c.read(from, nil) {
 		if text, given := from.Attribute(c.mentions[i].name); given && !v.present {
-			notes = append(notes, fmt.Sprintf("%s counts as missing, because %s is no value of it", c.mentions[i].name, shown(text)))
+			notes = append(notes, fmt.Sprintf("%s counts as missing, because %s is no value of it", c.mentions[i].name, plain.Quoted(text)))
 		}
 	}
 	return notes
-}
-
-// unreadFiles warns of files in directories that look like rules and are not read.
-func (o Options) unreadFiles(paths []string) (warnings Problems) {
-	if o.Parse != nil { // where they are problems
-		return nil
-	}
-	for _, path := range paths {
-		if name := unread(path, looksLikeRules); name != "" && path != "-" {
-			warnings = append(warnings, Problem{File: name, Text: "is not read: of a directory, files in it that end in .yaml or .yml are"})
-		}
-	}
-	return warnings
-}
-
-func looksLikeRules(path string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(path)))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 	"github.com/weirflow/weir/redislimit"
@@ -88,11 +89,11 @@ func (o *compatOptions) apply(cmd *cobra.Command, ports *portOptions, spans *tra
 
 // parsing returns the options that read the other program's files, and find the limits that a Redis cannot hold where
 // they stand.
-func (o *compatOptions) parsing(engine string) (rules.Options, error) {
+func (o *compatOptions) parsing(engine string) (rulefiles.Options, error) {
 	if !o.on() {
-		return rules.Options{}, nil
+		return rulefiles.Options{}, nil
 	}
-	options := rules.Options{Parse: envoyproxy.Parser(o.settings, &o.stats)}
+	options := rulefiles.Options{Parse: envoyproxy.Parser(o.settings, &o.stats)}
 	if engine == memoryEngine || sqlengine.Names(engine) {
 		return options, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -26,8 +27,8 @@ type configOptions struct {
 // inUse are the rules at the start.
 type inUse struct {
 	named  []*weir.Rule
-	set    *rules.Set // nil without files
-	pushed *pushed    // nil without a control plane
+	set    *rulefiles.Set // nil without files
+	pushed *pushed        // nil without a control plane
 }
 
 func (o *configOptions) addFlags(cmd *cobra.Command) {
@@ -38,7 +39,7 @@ func (o *configOptions) addFlags(cmd *cobra.Command) {
 }
 
 // load reads the rules of the flags or of the files.
-func (o *configOptions) load(parsing rules.Options) (*inUse, error) {
+func (o *configOptions) load(parsing rulefiles.Options) (*inUse, error) {
 	if len(o.paths) == 0 {
 		named, err := parseRules(o.flags)
 		return &inUse{named: named}, err
@@ -46,12 +47,12 @@ func (o *configOptions) load(parsing rules.Options) (*inUse, error) {
 	if len(o.flags) > 0 {
 		return nil, cli.Misusef("put the rules of --rule into the file", "--config with --rule: rules are in files or in flags")
 	}
-	set, err := rules.Open(parsing, o.paths...)
+	set, err := rulefiles.Open(parsing, o.paths...)
 	switch {
 	case err != nil && parsing.Parse != nil:
-		return nil, rules.RefusedForeign("serve: --compat envoyproxy: --config", err)
+		return nil, rulefiles.RefusedForeign("serve: --compat envoyproxy: --config", err)
 	case err != nil:
-		return nil, rules.Refused("serve: --config", err)
+		return nil, rulefiles.Refused("serve: --config", err)
 	}
 	if r := set.Config().Replacing(); r != nil {
 		return nil, cli.Misusef("name the file with --overlay, beside a control plane", "--config: the rule %q of %s replaces a limit that a control plane pushes", r.Name, cli.Printable(r.File))
@@ -61,12 +62,20 @@ func (o *configOptions) load(parsing rules.Options) (*inUse, error) {
 
 // warn logs what the files say that has no effect.
 func (u *inUse) warn(log *slog.Logger) {
-	if u.set == nil {
-		return
-	}
-	for _, w := range u.set.Config().Warnings {
+	for _, w := range u.warnings() {
 		log.Warn("a part of the rules files has no effect as it stands", "file", w.File, "line", w.Line, "where", w.Where, "problem", w.Text)
 	}
+}
+
+// warnings returns what the files say that has no effect.
+func (u *inUse) warnings() rules.Problems {
+	switch {
+	case u.set == nil:
+		return nil
+	case u.pushed != nil && u.pushed.over != nil:
+		return u.pushed.over.Warnings()
+	}
+	return u.set.Warnings()
 }
 
 // config returns the rules in files, or nil.
@@ -125,7 +134,7 @@ type news struct {
 
 // keepUp uses changed files until the context ends.
 func (u *inUse) keepUp(ctx context.Context, again <-chan os.Signal, tell *news) {
-	u.set.Watch(ctx, again, func(r rules.Reload) {
+	u.set.Watch(ctx, again, func(r rulefiles.Reload) {
 		if r.Now == nil {
 			tell.log.Error("changes of rules files may go unnoticed", "err", r.Err)
 			return
@@ -146,7 +155,7 @@ func (u *inUse) keepUp(ctx context.Context, again <-chan os.Signal, tell *news) 
 }
 
 // use puts the rules of a reload in force, if they differ from those before, and tells everyone of its problems.
-func (n *news) use(r rules.Reload) {
+func (n *news) use(r rulefiles.Reload) {
 	n.api.Reloaded(r.Err)
 	n.watching.Reloaded(problemsOf(r.Err))
 	if r.Err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 )
 
 func writeFile(t testing.TB, path, text string) {
@@ -103,7 +103,7 @@ func TestReloadsUnderLoadLoseNoDecision(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	const text = "rules:\n  - {name: r, match: {path: '/a/*'}, key: client, limit: fixed window 900000000/366d}\n"
 	writeFile(t, file, text)
-	set, err := rules.Open(rules.Options{}, file)
+	set, err := rulefiles.Open(rulefiles.Options{}, file)
 	if err != nil {
 		t.Fatal(err)
 	}

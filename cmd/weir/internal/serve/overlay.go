@@ -5,27 +5,27 @@ import (
 	"os"
 
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // openOverlay reads the rules that lie over pushed ones.
-func (p *pushed) openOverlay(paths []string, parsing rules.Options) error {
+func (p *pushed) openOverlay(paths []string, parsing rulefiles.Options) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	set, err := rules.Open(rules.Options{Check: parsing.Check, Parse: parseOverlay}, paths...)
+	set, err := rulefiles.Open(rulefiles.Options{Options: parsing.Options, Parse: parseOverlay}, paths...)
 	if err != nil {
-		return rules.Refused("serve: --overlay", err)
+		return rulefiles.Refused("serve: --overlay", err)
 	}
 	p.over = set
 	p.pushes.Rename(p.taken())
-	p.set = rules.Of(p.compose())
+	p.set = rulefiles.Of(p.compose())
 	return nil
 }
 
 // parseOverlay reads a rules file that has rules alone.
 func parseOverlay(o rules.Options, files ...rules.File) (*rules.Config, error) {
-	o.Parse = nil
 	config, err := rules.Parse(o, files...)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (p *pushed) missed() (missed []*rules.Rule) {
 
 // keepOverlay uses changed files of the overlay until the context ends.
 func (p *pushed) keepOverlay(ctx context.Context, again <-chan os.Signal, tell *news) {
-	p.over.Watch(ctx, again, func(r rules.Reload) {
+	p.over.Watch(ctx, again, func(r rulefiles.Reload) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		switch {

@@ -18,6 +18,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/xds"
 )
@@ -25,11 +26,11 @@ import (
 // pushed are rules that a control plane pushes, in place of files.
 type pushed struct {
 	plane  *envoyproxy.ControlPlane
-	set    *rules.Set
+	set    *rulefiles.Set
 	names  envoyproxy.Names
 	client *xds.Client
-	over   *rules.Set // the rules of --overlay; nil without
-	file   *stateFile // beside which the rules are kept; nil for nowhere
+	over   *rulefiles.Set // the rules of --overlay; nil without
+	file   *stateFile     // beside which the rules are kept; nil for nowhere
 	log    *slog.Logger
 
 	mu       sync.Mutex
@@ -47,14 +48,14 @@ const pushedEnd = ".xds"
 const mostPushed = 256 << 20
 
 // newPushed returns the rules of a control plane, which are none yet.
-func newPushed(o *compatOptions, parsing rules.Options) *pushed {
-	p := &pushed{plane: o.plane, pushes: envoyproxy.NewPushes(parsing, o.settings, &o.stats), known: map[string]bool{}}
-	p.set = rules.Of(p.pushes.Config())
+func newPushed(o *compatOptions, parsing rulefiles.Options) *pushed {
+	p := &pushed{plane: o.plane, pushes: envoyproxy.NewPushes(parsing.Options, o.settings, &o.stats), known: map[string]bool{}}
+	p.set = rulefiles.Of(p.pushes.Config())
 	return p
 }
 
 // load reads the rules, or begins without those of a control plane.
-func (o *options) load(parsing rules.Options) (*inUse, error) {
+func (o *options) load(parsing rulefiles.Options) (*inUse, error) {
 	if o.compat.plane == nil {
 		return o.rules.load(parsing)
 	}

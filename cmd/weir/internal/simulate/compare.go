@@ -10,14 +10,14 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/report"
-	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
 )
 
 // compare tries the limits on the traffic and writes the result to out.
 func (o *options) compare(in io.Reader, out, errs io.Writer) error {
-	texts, err := rules.Texts("simulate", o.Config)
+	texts, err := rulefiles.Texts("simulate", o.Config)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,6 @@
-package rules
+// Package rulefiles reads rules from files and directories, and again when they change. What the bytes say is the business of package
+// rules, and what they say without effect that of lint.
+package rulefiles
 
 import (
 	"errors"
@@ -10,66 +12,68 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/lint"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // The bounds of files.
 const (
-	maxFile       = 8 << 20
-	maxFiles      = 32 << 20
-	maxRules      = 20_000
-	maxAlone      = 256
-	maxPatterns   = 1_000
-	maxAttributes = 64
-	maxPlans      = 10_000
-	maxMessage    = 512
-	maxName       = 128
+	maxFile  = 8 << 20
+	maxFiles = 32 << 20
 )
 
 // Options configure Load.
 type Options struct {
-	// Check returns an error for a rule that the engine cannot hold. Default: every engine holds the rules.
-	Check func(rules ...*weir.Rule) error
+	rules.Options
 	// Stdin is read for the path "-". Default: there is no such path.
 	Stdin io.Reader
-	// Parse reads files of another format. Default: the function Parse.
-	Parse func(o Options, files ...File) (*Config, error)
+	// Parse reads files of another format. Default: rules.Parse.
+	Parse func(o rules.Options, files ...rules.File) (*rules.Config, error)
 }
 
-// Load reads the files and directories. The error is Problems.
-func Load(o Options, paths ...string) (*Config, error) {
+// Load reads the files and directories. The error is rules.Problems.
+func Load(o Options, paths ...string) (*rules.Config, error) {
 	files, problems := o.read(paths)
-	return loaded(o, paths, files, problems)
+	return o.parse(files, problems)
 }
 
-// loaded parses files, and adds the problems of reading them.
-func loaded(o Options, paths []string, files []File, problems Problems) (*Config, error) {
-	parse := Parse
+// Lint is Load, with what the files say that has no effect.
+func Lint(o Options, paths ...string) (config *rules.Config, warnings rules.Problems, err error) {
+	files, problems := o.read(paths)
+	if config, err = o.parse(files, problems); err != nil {
+		return nil, nil, err
+	}
+	return config, o.lint(config, files, paths), nil
+}
+
+// parse parses files, and adds the problems of reading them.
+func (o Options) parse(files []rules.File, problems rules.Problems) (*rules.Config, error) {
+	parse := rules.Parse
 	if o.Parse != nil {
 		parse = o.Parse
 	}
-	config, err := parse(o, files...)
-	if more, ok := err.(Problems); ok {
+	config, err := parse(o.Options, files...)
+	if more, ok := err.(rules.Problems); ok {
 		problems = append(problems, more...)
 	}
 	if problems != nil {
 		return nil, problems
 	}
-	config.Warnings = append(config.Warnings, o.unreadFiles(paths)...)
 	return config, nil
 }
 
-// File is the content of a file.
-type File struct {
-	Name    string
-	Content []byte
+// lint warns of what has no effect in files, and of files beside them that are not read.
+func (o Options) lint(config *rules.Config, files []rules.File, paths []string) rules.Problems {
+	return append(lint.Warnings(config, files...), o.unreadFiles(paths)...)
 }
 
 // read reads the files of paths. Of a directory it reads the files of YAML. Other files there are a problem in another
 // format, whose program reads them.
-func (o Options) read(paths []string) (files []File, problems Problems) {
+func (o Options) read(paths []string) (files []rules.File, problems rules.Problems) {
 	left := int64(maxFiles)
-	fail := func(name string, err error) { problems = append(problems, Problem{File: name, Text: plainError(err)}) }
+	fail := func(name string, err error) {
+		problems = append(problems, rules.Problem{File: name, Text: plainError(err)})
+	}
 	for _, path := range paths {
 		if path == "-" && o.Stdin != nil {
 			content, err := readAll(o.Stdin, min(left, maxFile))
@@ -77,7 +81,7 @@ func (o Options) read(paths []string) (files []File, problems Problems) {
 				fail(path, err)
 			}
 			left -= int64(len(content))
-			files = append(files, File{"-", content})
+			files = append(files, rules.File{Name: "-", Content: content})
 			continue
 		}
 		names, err := filesOf(path)
@@ -92,7 +96,7 @@ func (o Options) read(paths []string) (files []File, problems Problems) {
 				continue
 			}
 			left -= int64(len(content))
-			files = append(files, File{name, content})
+			files = append(files, rules.File{Name: name, Content: content})
 		}
 		if name := unread(path, func(string) bool { return true }); o.Parse != nil && name != "" {
 			fail(name, errors.New("is not read; of a folder, files that end in .yaml or .yml are: rename it, or name its folder with --config, too"))
@@ -118,6 +122,23 @@ func unread(dir string, counts func(path string) bool) (name string) {
 		return nil
 	})
 	return name
+}
+
+// unreadFiles warns of files in directories that look like rules and are not read.
+func (o Options) unreadFiles(paths []string) (warnings rules.Problems) {
+	if o.Parse != nil { // where they are problems
+		return nil
+	}
+	for _, path := range paths {
+		if name := unread(path, looksLikeRules); name != "" && path != "-" {
+			warnings = append(warnings, rules.Problem{File: name, Text: "is not read: of a directory, files in it that end in .yaml or .yml are"})
+		}
+	}
+	return warnings
+}
+
+func looksLikeRules(path string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(path)))
 }
 
 // filesOf returns the file, or the files of a directory.

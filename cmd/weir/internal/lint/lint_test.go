@@ -1,4 +1,4 @@
-package rules
+package lint
 
 import (
 	"cmp"
@@ -6,11 +6,27 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
+func parsed(t testing.TB, text string) *rules.Config {
+	t.Helper()
+	c, err := rules.Parse(rules.Options{}, rules.File{Name: "weir.yaml", Content: []byte(text)})
+	if err != nil {
+		t.Fatalf("%v\nin\n%s", err, text)
+	}
+	return c
+}
+
+func warnings(config *rules.Config, text string) rules.Problems {
+	return Warnings(config, rules.File{Name: "weir.yaml", Content: []byte(text)})
+}
+
 func TestRulesThatDecideNothingAreNamed(t *testing.T) {
-	for _, c := range []struct{ rules, want string }{
+	for _, c := range []struct{ file, want string }{
 		{"- {name: r, key: client, limit: 5/m}", `r": key: has no effect, because the rule has no match`},
 		{"- {name: r, match: {path: /a/b}, except: {path: '/a/*'}, limit: 5/m}", "no HTTP request was found that the rule decides: its exceptions fit every request that matches"},
 		{"- {name: r, match: {client: 10.0.0.0/8}, except: {client: [10.0.0.0/9, 10.128.0.0/9]}, limit: 5/m}", "none matches the rule and has"},
@@ -52,12 +68,12 @@ func TestRulesThatDecideNothingAreNamed(t *testing.T) {
 		{"- {name: r, match: any, limit: unlimited, message: Slow down.}", `message: has no effect, because the rule refuses no request: its limit is unlimited`},
 		{"- {name: r, match: any, key: client, limit: unlimited, message: Slow down., keys: {192.0.2.1: 5/m}}", ""},
 		{"- {name: r, match: any, limit: unlimited, candidate: 5/m}", ""},
-		{manyRules(MaxMatches + 1), "more than 16 rules with limits match its requests, and those are refused"},
-		{manyRules(MaxMatches), ""},
+		{manyRules(rules.MaxMatches + 1), "more than 16 rules with limits match its requests, and those are refused"},
+		{manyRules(rules.MaxMatches), ""},
 	} {
-		config := parsed(t, "attributes: [user]\nrules:\n"+c.rules)
-		if got := config.Warnings.Error(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
-			t.Errorf("%s: warnings\n%s\nwant %q", c.rules, got, c.want)
+		text := "attributes: [user]\nrules:\n" + c.file
+		if got := warnings(parsed(t, text), text).Error(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: warnings\n%s\nwant %q", c.file, got, c.want)
 		}
 	}
 }
@@ -73,12 +89,12 @@ func manyRules(n int) (text string) {
 func TestTheSearchForRequestsIsBounded(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("rules:\n")
-	for i := range maxRules {
+	for i := range 20_000 {
 		fmt.Fprintf(&b, "- {name: r%d, match: {path: '*%d'}, except: {path: '*'}, unlimited: true}\n", i, i%7)
 	}
-	warnings := parsed(t, b.String()).Warnings
-	if last := warnings[len(warnings)-1].Text; !strings.Contains(last, "the files have too many rules") {
-		t.Errorf("the last of %d warnings is %q, want one about too many rules", len(warnings), last)
+	found := warnings(parsed(t, b.String()), b.String())
+	if last := found[len(found)-1].Text; !strings.Contains(last, "the files have too many rules") {
+		t.Errorf("the last of %d warnings is %q, want one about too many rules", len(found), last)
 	}
 }
 
@@ -99,11 +115,15 @@ type sceneRule struct {
 var (
 	scenePatterns = map[string][]string{
 		"user": {"a", "b", "a*", "*"}, "header.k": {"1", "7", "x", "*"}, "descriptor.u": {"a", "ab", "a*"},
-		"path": drawnPatterns["path"], "client": drawnPatterns["client"], "domain": drawnPatterns["domain"],
+		"path":   {"/", "/a", "/a/b", "/a/*", "/a*", "/a/b/*", "/*", "*", "/a/*/c", "*/c", "/ab", "/ab*", "/b/a", "/a/*b*"},
+		"client": {"10.0.0.0/8", "10.1.0.0/16", "10.1.2.3", "0.0.0.0/0", "2001:db8::/32", "2001:db8::1", "::/0", "*", "10.0.0.0/9"},
+		"domain": {"a", "b", "ab", "a*", "*b", "a*b", "*", "ab*", "b*a*"},
 	}
 	sceneValues = map[string][]string{
 		"user": {"a", "b", "abc", "c"}, "header.k": {"1", "7", "x", "0"}, "descriptor.u": {"a", "ab", "abc", "c"},
-		"path": drawnValues["path"], "client": drawnValues["client"], "domain": drawnValues["domain"],
+		"path":   {"/", "/a", "/a/", "/a/b", "/a/b/c", "/ab", "/abc", "/b/a", "/c", "/a/x/c"},
+		"client": {"10.1.2.3", "10.200.0.1", "192.0.2.1", "2001:db8::1", "2001:db9::1"},
+		"domain": {"a", "b", "ab", "abb", "ba", "bab", "c"},
 	}
 	sceneDoors = [][]string{{"path", "client", "header.k"}, {"domain", "descriptor.u"}, {"user", "path", "client"}}
 )
@@ -197,7 +217,7 @@ func (s *scene) draw(random *rand.Rand, i int) {
 }
 
 // fits is the model of what a rule matches.
-func (r *sceneRule) fits(request Attributes) bool {
+func (r *sceneRule) fits(request rules.Attributes) bool {
 	for a, patterns := range r.match {
 		if !fitsOne(request, a, patterns) {
 			return false
@@ -206,7 +226,7 @@ func (r *sceneRule) fits(request Attributes) bool {
 	return !fitsAny(request, r.except)
 }
 
-func fitsAny(request Attributes, conditions map[string][]string) bool {
+func fitsAny(request rules.Attributes, conditions map[string][]string) bool {
 	for a, patterns := range conditions {
 		if fitsOne(request, a, patterns) {
 			return true
@@ -215,22 +235,43 @@ func fitsAny(request Attributes, conditions map[string][]string) bool {
 	return false
 }
 
-func fitsOne(request Attributes, a string, patterns []string) bool {
-	value, present := request[a]
-	return present && slices.ContainsFunc(patterns, func(p string) bool { return slowFits(a, p, value) })
+// fitsOne decides by a rule of its own for each pattern, of which package rules has its tests.
+func fitsOne(request rules.Attributes, a string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return alone(a, p).Matches(request) != nil })
+}
+
+var aloneOnce sync.Map
+
+// alone returns a rule that matches one pattern.
+func alone(attribute, pattern string) *rules.Config {
+	text := fmt.Sprintf("attributes: [user]\nrules: [{name: r, match: {%s: '%s'}, deny: true}]", attribute, pattern)
+	if known, ok := aloneOnce.Load(text); ok {
+		return known.(*rules.Config)
+	}
+	config, err := rules.Parse(rules.Options{}, rules.File{Content: []byte(text)})
+	if err != nil {
+		panic(err)
+	}
+	aloneOnce.Store(text, config)
+	return config
+}
+
+// subjectOf returns a rule as the search sees it.
+func subjectOf(config *rules.Config, name string) *subject {
+	l := newLinter(config)
+	return l.of[config.Rule(name)]
 }
 
 // decided returns the lines of the parts that decide a request.
-func (s *scene) decided(config *Config, request Attributes) (lines []int) {
-	var o Outcome
+func (s *scene) decided(config *rules.Config, request rules.Attributes) (lines []int) {
+	var o rules.Outcome
 	config.Decide(request, 1, &o)
 	for _, r := range s.rules {
-		of := config.Rule(r.name)
-		d := &draft{Rule: of}
+		of := subjectOf(config, r.name)
 		for line, part := range r.parts {
 			kind, value, _ := strings.Cut(part, " ")
 			switch {
-			case kind == "rule" && d.decides(&o), kind == "candidate" && o.asks(of.Candidate), kind == "key" && o.asks(of.keys[value]), kind == "plan" && o.asks(of.plans[value]):
+			case kind == "rule" && of.decides(&o), kind == "candidate" && asks(&o, of.rule.Candidate), kind == "key" && asks(&o, of.Keys[value]), kind == "plan" && asks(&o, of.Plans[value]):
 				lines = append(lines, line)
 			}
 		}
@@ -254,7 +295,8 @@ func FuzzPartsWithoutAWarningDecideARequest(f *testing.F) {
 		config := parsed(t, s.text)
 		warned := map[int]bool{}
 		mixed, idle := map[string]bool{}, map[int]string{}
-		for _, w := range config.Warnings {
+		found := warnings(config, s.text)
+		for _, w := range found {
 			if strings.Contains(w.Text, "was found that") {
 				warned[w.Line] = true
 			} else if strings.Contains(w.Text, "excepts nothing") {
@@ -265,7 +307,7 @@ func FuzzPartsWithoutAWarningDecideARequest(f *testing.F) {
 			mixed[w.Where] = mixed[w.Where] || strings.Contains(w.Text, "only Envoy sends")
 		}
 		for range 300 {
-			request := Attributes{}
+			request := rules.Attributes{}
 			door := random.IntN(len(sceneDoors))
 			for _, a := range sceneDoors[door] {
 				if random.IntN(5) > 0 {
@@ -275,14 +317,14 @@ func FuzzPartsWithoutAWarningDecideARequest(f *testing.F) {
 			for line, where := range idle {
 				r := s.rules[slices.IndexFunc(s.rules, func(r *sceneRule) bool { return strings.HasPrefix(where, fmt.Sprintf("rule %q", r.name)) })]
 				if without := (&sceneRule{match: r.match}); without.fits(request) && fitsAny(request, s.exceptions[line]) {
-					t.Fatalf("seed %d: a warning of line %d, which excepts %v\n%s\n%s", seed, line, request, config.Warnings, s.text)
+					t.Fatalf("seed %d: a warning of line %d, which excepts %v\n%s\n%s", seed, line, request, found, s.text)
 				}
 			}
 			for _, line := range s.decided(config, request) {
-				ofHTTP, ofEnvoy := config.readBy(config.Rule(s.ruleAt(line)))
+				ofHTTP, ofEnvoy := subjectOf(config, s.ruleAt(line)).readBy()
 				of := door == 1 && (ofEnvoy != "" || ofHTTP == "") || door != 1 && (ofHTTP != "" || ofEnvoy == "")
 				if warned[line] && of {
-					t.Fatalf("seed %d: a warning of line %d, which decides %v\n%s\n%s", seed, line, request, config.Warnings, s.text)
+					t.Fatalf("seed %d: a warning of line %d, which decides %v\n%s\n%s", seed, line, request, found, s.text)
 				}
 			}
 		}
@@ -293,7 +335,7 @@ func FuzzPartsWithoutAWarningDecideARequest(f *testing.F) {
 }
 
 // checkWitnesses checks a request for each part without a warning.
-func (s *scene) checkWitnesses(t *testing.T, config *Config, r *sceneRule, warned map[int]bool, mixed bool) {
+func (s *scene) checkWitnesses(t *testing.T, config *rules.Config, r *sceneRule, warned map[int]bool, mixed bool) {
 	t.Helper()
 	var ruleLine int
 	for line, part := range r.parts {
@@ -319,16 +361,16 @@ func (s *scene) checkWitnesses(t *testing.T, config *Config, r *sceneRule, warne
 }
 
 // witness returns a request that the part of a line decides.
-func (s *scene) witness(config *Config, r *sceneRule, line int) Attributes {
-	d := &draft{Rule: config.Rule(r.name), loader: &loader{config: config}}
-	p := clause{decides: func(*Outcome) bool { return false }}
+func (s *scene) witness(config *rules.Config, r *sceneRule, line int) rules.Attributes {
+	of := subjectOf(config, r.name)
+	p := clause{decides: func(*rules.Outcome) bool { return false }}
 	switch kind, value, _ := strings.Cut(r.parts[line], " "); kind {
 	case "key":
-		d.placeKey(value, &p)
+		of.fixKey(value, &p)
 	case "plan":
-		p.fixed = map[int]string{d.planBy: value}
+		p.fixed = map[int]string{of.PlanBy: value}
 	}
-	search := newSearch(config, d.Rule, p)
+	search := newSearch(of, p)
 	for range maxTries {
 		search.try()
 		if slices.Contains(s.decided(config, search.request), line) {

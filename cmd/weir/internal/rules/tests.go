@@ -5,17 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/tape"
 )
 
-// Trial is a test of a file, with what became of it.
-type Trial struct {
+// TestResult is a test of a file of tests, with what became of it.
+type TestResult struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`
 	Name    string `json:"name"`
@@ -35,45 +35,45 @@ type step struct {
 	wantsRetry   bool
 }
 
-type trial struct {
+type test struct {
 	node
 	name  string
 	steps []step
 }
 
-// trials is the content of a file of tests.
-type trials struct {
+// testFile is the content of a file of tests.
+type testFile struct {
 	rules []string
-	tests []trial
+	tests []test
 }
 
 var (
-	trialFileFields fields[trials]
-	trialFields     fields[trial]
-	stepFields      fields[step]
+	testFileFields fields[testFile]
+	testFields     fields[test]
+	stepFields     fields[step]
 )
 
 func init() {
-	trialFileFields = fields[trials]{
-		{"rules", "The rules files, relative to this one.", nil, func(n node, f *trials) {
+	testFileFields = fields[testFile]{
+		{"rules", "The rules files, relative to this one.", nil, func(n node, f *testFile) {
 			for _, v := range n.list(100) {
 				if text, ok := v.text("the name of a rules file"); ok {
 					f.rules = append(f.rules, text)
 				}
 			}
 		}},
-		{"tests", "The tests.", nil, func(n node, f *trials) {
+		{"tests", "The tests.", nil, func(n node, f *testFile) {
 			for _, v := range n.list(maxRules) {
 				v.where = "test"
-				t := trial{node: v}
-				trialFields.read(v, "a test", &t)
+				t := test{node: v}
+				testFields.read(v, "a test", &t)
 				f.tests = append(f.tests, t)
 			}
 		}},
 	}
-	trialFields = fields[trial]{
-		{"name", "The promise.", nil, func(n node, t *trial) { t.name, _ = n.text("a name") }},
-		{"steps", "The requests, in order.", nil, func(n node, t *trial) {
+	testFields = fields[test]{
+		{"name", "The promise.", nil, func(n node, t *test) { t.name, _ = n.text("a name") }},
+		{"steps", "The requests, in order.", nil, func(n node, t *test) {
 			for _, v := range n.list(maxRules) {
 				t.steps = append(t.steps, readStep(v))
 			}
@@ -141,22 +141,19 @@ func (n node) duration() time.Duration {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > weir.MaxPeriod {
-		n.fail("is %s, want a duration like 500ms, 12s or 1h30m, up to 366 days", shown(text))
+		n.fail("is %s, want a duration like 500ms, 12s or 1h30m, up to 366 days", plain.Quoted(text))
 	}
 	return d
 }
 
-// Try runs the tests of a file, in virtual time. The error is that of files which cannot be read.
-func Try(name string) ([]Trial, error) {
-	files, problems := Options{}.read([]string{name})
-	if problems != nil {
-		return nil, problems
-	}
-	var content trials
+// Test runs the tests of a file, in virtual time, against the rules of the files that it names. The error is Problems, or that of load.
+func Test(file File, load func(names []string) (*Config, error)) ([]TestResult, error) {
+	var problems Problems
+	var content testFile
 	left := maxTokens
-	root, ok := open(files[0], &left, &problems)
+	root, ok := open(file, &left, &problems)
 	if ok {
-		given := trialFileFields.read(root, "a file of tests", &content)
+		given := testFileFields.read(root, "a file of tests", &content)
 		for _, field := range []string{"rules", "tests"} {
 			if given[field].Node == nil && len(problems) == 0 {
 				root.fail("has no %s, want the name of a rules file in rules, and a list of tests in tests", field)
@@ -166,18 +163,13 @@ func Try(name string) ([]Trial, error) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	for i, path := range content.rules {
-		if !filepath.IsAbs(path) {
-			content.rules[i] = filepath.Join(filepath.Dir(name), path)
-		}
-	}
-	config, err := Load(Options{}, content.rules...)
+	config, err := load(content.rules)
 	if err != nil {
 		return nil, err
 	}
-	results := make([]Trial, len(content.tests))
+	results := make([]TestResult, len(content.tests))
 	for i, t := range content.tests {
-		results[i] = Trial{File: name, Line: t.token().Position.Line, Name: t.name}
+		results[i] = TestResult{File: file.Name, Line: t.token().Position.Line, Name: t.name}
 		if err := t.run(config); err != nil {
 			results[i].Failure = err.Error()
 		}
@@ -189,7 +181,7 @@ func Try(name string) ([]Trial, error) {
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 
 // run returns the first answer that is not as expected.
-func (t *trial) run(config *Config) error {
+func (t *test) run(config *Config) error {
 	now := start
 	engine := tape.New()
 	for i := range t.steps {

@@ -1,4 +1,4 @@
-package rules
+package lint
 
 import (
 	"fmt"
@@ -7,103 +7,79 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
-
-// readBy returns an attribute of gateways and one of Envoy that the rule needs, or "". The names that files declare are those
-// of callers of /v1/take.
-func (c *Config) readBy(r *Rule) (ofHTTP, ofEnvoy string) {
-	return c.doorsOf(append(r.matchSlots(), append(slices.Clone(r.key), r.planBy, r.costFrom)...))
-}
-
-func (r *Rule) matchSlots() (slots []int) {
-	for _, condition := range r.match {
-		slots = append(slots, condition.slot)
-	}
-	return slots
-}
-
-// doorsOf returns an attribute of gateways and one of Envoy among those in slots, or "".
-func (c *Config) doorsOf(slots []int) (ofHTTP, ofEnvoy string) {
-	for _, slot := range slots {
-		if slot < 0 {
-			continue
-		}
-		switch name := c.mentions[slot].name; {
-		case isOfEnvoy(name):
-			ofEnvoy = name
-		case isOfDoor(name):
-			ofHTTP = name
-		}
-	}
-	return ofHTTP, ofEnvoy
-}
-
-// isOfDoor reports whether gateways or Envoy send an attribute. Callers of /v1/take send those that files declare.
-func isOfDoor(name string) bool {
-	_, known := knownAttributes[name]
-	return known || strings.HasPrefix(name, headerPrefix) || isOfEnvoy(name)
-}
-
-func isOfEnvoy(name string) bool {
-	return name == "domain" || strings.HasPrefix(name, descriptorPrefix)
-}
 
 // search makes requests until a part of a rule decides one. It is the same for the same files.
 type search struct {
-	config  *Config
-	rule    *Rule
+	*subject
 	clause  clause
 	random  *rand.Rand
 	http    bool // gateways may send the request
 	envoy   bool // or Envoy may
 	tries   int
 	work    int // of the last try: the rules that were looked at, and a sum for the request
-	request Attributes
-	matched *Outcome       // of the last request that matched the rule, or nil
-	around  []netip.Prefix // whose neighbours other rules leave
-	dodges  []condition    // of which one keeps another rule from the request
-	pieces  []string       // of the patterns of those
-	needs   map[int]bool   // the attributes that other rules need, and whether as a number
+	request rules.Attributes
+	matched *rules.Outcome    // of the last request that matched the rule, or nil
+	around  []netip.Prefix    // whose neighbours other rules leave
+	dodges  []rules.Condition // of which one keeps another rule from the request
+	pieces  []string          // of the patterns of those
+	needs   map[int]bool      // the attributes that other rules need, and whether as a number
 }
 
-func newSearch(c *Config, r *Rule, p clause) *search {
-	ofHTTP, ofEnvoy := c.readBy(r)
-	s := &search{config: c, rule: r, clause: p, needs: map[int]bool{}, random: rand.New(rand.NewPCG(1, uint64(r.order)))}
+// maxHints bounds what a search keeps of each kind that other rules have taught it.
+const maxHints = 1000
+
+func newSearch(of *subject, p clause) *search {
+	ofHTTP, ofEnvoy := of.readBy()
+	s := &search{subject: of, clause: p, needs: map[int]bool{}, random: rand.New(rand.NewPCG(1, uint64(of.order)))}
 	s.http, s.envoy = ofHTTP != "" || ofEnvoy == "", ofEnvoy != "" || ofHTTP == ""
-	for i := range r.except {
-		s.leave(&r.except[i])
+	for _, c := range of.Except {
+		s.leave(c)
 	}
 	return s
 }
 
 // avoid lets later requests be none of the rule that decided one, or have what the rule needs.
-func (s *search) avoid(o *Outcome) {
+func (s *search) avoid(o *rules.Outcome) {
+	other := s.of[o.Rule]
 	switch o.Reason {
-	case ByMissing:
-		for _, slot := range o.Rule.key {
-			s.needs[slot] = s.needs[slot] || slot == o.Rule.costFrom
+	case rules.ByMissing:
+		for _, at := range other.Key {
+			s.needs[at] = s.needs[at] || at == other.CostFrom
 		}
-	case ByCost:
-		s.needs[o.Rule.costFrom] = true
+	case rules.ByCost:
+		s.needs[other.CostFrom] = true
 	}
-	for i := range o.Rule.match {
-		s.leave(&o.Rule.match[i])
+	for _, c := range other.Match {
+		s.leave(c)
 	}
-	if len(s.dodges) < maxPatterns {
-		s.dodges = append(s.dodges, o.Rule.except...)
-		for _, c := range o.Rule.except {
-			for _, p := range c.patterns {
-				s.pieces = append(append(s.pieces, p.head, p.tail), p.middle...)
+	if len(s.dodges) < maxHints {
+		s.dodges = append(s.dodges, other.Except...)
+		for _, c := range other.Except {
+			for _, p := range c.Patterns {
+				s.pieces = append(s.pieces, piecesOf(p)...)
 			}
 		}
 	}
 }
 
+// piecesOf returns the texts of a pattern, those of its ends first.
+func piecesOf(p rules.Pattern) []string {
+	n := len(p.Texts)
+	if n < 2 {
+		return append(append([]string{}, p.Texts...), make([]string, 2-n)...)
+	}
+	return append([]string{p.Texts[0], p.Texts[n-1]}, p.Texts[1:n-1]...)
+}
+
 // leave lets later requests have addresses beside those of a condition.
-func (s *search) leave(c *condition) {
-	for i := range c.patterns {
-		if c.patterns[i].kind == network && len(s.around) < maxPatterns {
-			s.around = append(s.around, c.patterns[i].network)
+func (s *search) leave(c rules.Condition) {
+	for _, p := range c.Patterns {
+		if p.Network.IsValid() && len(s.around) < maxHints {
+			s.around = append(s.around, p.Network)
 		}
 	}
 }
@@ -112,14 +88,13 @@ func (s *search) leave(c *condition) {
 func (s *search) try() bool {
 	s.make()
 	s.tries++
-	values := s.config.read(s.request, nil)
-	s.work = 20 + 2*len(s.config.index.candidates(values, nil))
-	var o Outcome
-	s.config.Decide(s.request, 1, &o)
+	var o rules.Outcome
+	matches, looked := s.config.Consider(s.rule, s.request, &o)
+	s.work = 20 + 2*looked
 	if s.clause.decides(&o) {
 		return true
 	}
-	if s.rule.matches(values) {
+	if matches {
 		s.matched = &o
 		if o.Rule != nil && o.Rule != s.rule {
 			s.avoid(&o)
@@ -130,22 +105,22 @@ func (s *search) try() bool {
 
 // make makes a request that the rule may match: with what its door sends, what it matches, and what else it reads.
 func (s *search) make() {
-	s.request = Attributes{}
+	s.request = rules.Attributes{}
 	http := s.http && (!s.envoy || s.tries%2 == 0)
-	for slot, a := range s.config.mentions {
-		number, needed := s.needs[slot]
-		always := needed || a.name == "domain" || a.family != asText && a.name != "descriptor.remote_address"
+	for at, a := range s.attributes {
+		number, needed := s.needs[at]
+		always := needed || a.Name == "domain" || a.Like != "" && a.Name != "descriptor.remote_address"
 		switch {
-		case isOfEnvoy(a.name) == http || s.usually() != always:
+		case a.Envoy == http || s.usually() != always:
 		case number:
-			s.set(slot, s.number())
+			s.set(at, s.number())
 		default:
-			s.set(slot, s.anyValue(a.family))
+			s.set(at, s.anyValue(a.Like))
 		}
 	}
 	s.dodge(http)
-	for i := range s.rule.match {
-		s.setAs(&s.rule.match[i])
+	for _, c := range s.Match {
+		s.setAs(c)
 	}
 	s.dodge(http)
 	s.setKey()
@@ -153,24 +128,24 @@ func (s *search) make() {
 
 // setKey sets the attributes of the key, the plan and the cost.
 func (s *search) setKey() {
-	for _, slot := range s.rule.key {
-		if _, given := s.request[sentAs(s.config.mentions[slot])]; !given && s.usually() {
-			s.set(slot, s.anyValue(s.config.mentions[slot].family))
+	for _, at := range s.Key {
+		if _, given := s.request[sentAs(s.attributes[at])]; !given && s.usually() {
+			s.set(at, s.anyValue(s.attributes[at].Like))
 		}
 	}
-	if from := s.rule.costFrom; from >= 0 && s.usually() && !slices.ContainsFunc(s.rule.match, func(c condition) bool { return c.slot == from }) {
+	if from := s.CostFrom; from >= 0 && s.usually() && !slices.Contains(s.matchAttributes(), from) {
 		s.set(from, s.number())
 	}
-	for slot, a := range s.config.mentions {
-		if s.clause.absent[slot] {
+	for at, a := range s.attributes {
+		if s.clause.absent[at] {
 			delete(s.request, sentAs(a))
 		}
-		value, fixed := s.clause.fixed[slot]
-		if network, err := netip.ParsePrefix(value); err == nil && a.family == asAddress {
-			value = s.inKey(slot, network)
+		value, fixed := s.clause.fixed[at]
+		if network, err := netip.ParsePrefix(value); err == nil && a.Like == "client" {
+			value = s.inKey(at, network)
 		}
 		if fixed {
-			s.set(slot, value)
+			s.set(at, value)
 		}
 	}
 }
@@ -180,31 +155,31 @@ func (s *search) dodge(http bool) {
 	if len(s.dodges) == 0 || s.random.IntN(3) > 0 {
 		return
 	}
-	if c := &s.dodges[s.below(len(s.dodges))]; isOfEnvoy(s.config.mentions[c.slot].name) != http {
+	if c := s.dodges[s.below(len(s.dodges))]; s.attributes[c.Attribute].Envoy != http {
 		s.setAs(c)
 	}
 }
 
 // setAs sets the attribute of a condition to a value that fits.
-func (s *search) setAs(c *condition) {
-	s.set(c.slot, s.valueOf(s.config.mentions[c.slot].family, &c.patterns[s.below(len(c.patterns))]))
+func (s *search) setAs(c rules.Condition) {
+	s.set(c.Attribute, s.valueOf(s.attributes[c.Attribute].Like, c.Patterns[s.below(len(c.Patterns))]))
 }
 
 // set sets an attribute. The forms of a path are set as one, so the last one holds.
-func (s *search) set(slot int, value string) {
-	a := s.config.mentions[slot]
-	if a.family == asURI {
+func (s *search) set(at int, value string) {
+	a := s.attributes[at]
+	if a.Like == "uri" {
 		value = encoder.Replace(value)
 	}
 	s.request[sentAs(a)] = value
 }
 
 // sentAs returns the name by which a gateway sends an attribute.
-func sentAs(a attribute) string {
-	if a.family == asURI || a.family == asTarget {
+func sentAs(a rules.Attribute) string {
+	if a.Like == "uri" || a.Like == "request_uri" {
 		return "path"
 	}
-	return a.name
+	return a.Name
 }
 
 // encoder keeps a path what it is when it is decoded.
@@ -222,8 +197,8 @@ func (s *search) below(n int) int {
 }
 
 // inKey returns an address of the network that is a key: one that the rule matches, if there is one.
-func (s *search) inKey(slot int, key netip.Prefix) string {
-	if text := s.request[s.config.mentions[slot].name]; text != "" {
+func (s *search) inKey(at int, key netip.Prefix) string {
+	if text := s.request[s.attributes[at].Name]; text != "" {
 		if address, err := netip.ParseAddr(text); err == nil && key.Contains(address) {
 			return text
 		}
@@ -258,18 +233,18 @@ func (s *search) wordOrNone() string {
 	return ""
 }
 
-// anyValue returns a value of an attribute.
-func (s *search) anyValue(f family) string {
-	switch f {
-	case asMethod:
+// anyValue returns a value of an attribute like one of those of every file.
+func (s *search) anyValue(like string) string {
+	switch like {
+	case "method":
 		return [...]string{"GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", s.word()}[s.below(8)]
-	case asHost:
+	case "host":
 		return s.word() + ".example"
-	case asPort:
+	case "port":
 		return strconv.Itoa(1 + s.below(65535))
-	case asPath, asURI, asTarget:
+	case "path", "uri", "request_uri":
 		return "/" + s.wordOrNone()
-	case asAddress:
+	case "client":
 		all := [...]netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 		return s.addressIn(all[s.below(2)])
 	}
@@ -277,22 +252,18 @@ func (s *search) anyValue(f family) string {
 }
 
 // valueOf returns a value that fits a pattern.
-func (s *search) valueOf(f family, p *pattern) string {
-	switch p.kind {
-	case exact:
-		return p.head
-	case prefix:
-		return p.head + s.wordOrNone()
-	case network:
-		return s.addressIn(p.network)
-	case glob:
-		value := p.head
-		for _, part := range p.middle {
-			value += s.wordOrNone() + part
-		}
-		return value + s.wordOrNone() + p.tail
+func (s *search) valueOf(like string, p rules.Pattern) string {
+	switch {
+	case p.Network.IsValid():
+		return s.addressIn(p.Network)
+	case p.Expression, len(p.Texts) == 2 && p.Texts[0] == "" && p.Texts[1] == "": // a star alone
+		return s.anyValue(like)
 	}
-	return s.anyValue(f)
+	value := p.Texts[0]
+	for _, part := range p.Texts[1:] {
+		value += s.wordOrNone() + part
+	}
+	return value
 }
 
 // addressIn returns an address of a network: its first one, one beside a network that other rules decide, or any.
@@ -341,33 +312,33 @@ func (s *search) nothing() string {
 func (s *search) obstacle() string {
 	o := s.matched
 	switch {
-	case s.rule.excludes(s.rule):
+	case s.rule.Excepts():
 		return "its exceptions fit every request that matches"
 	case o == nil:
 		return "none matches the rule and has what this needs"
 	}
 	other := ""
 	if o.Rule != nil {
-		other = fmt.Sprintf("the rule %s in %s, line %d, ", shown(o.Rule.Name), o.Rule.File, o.Rule.Line)
+		other = fmt.Sprintf("the rule %s in %s, line %d, ", plain.Quoted(o.Rule.Name), o.Rule.File, o.Rule.Line)
 	}
 	switch o.Reason {
-	case ByRule:
-		if o.Verdict == Allow {
+	case rules.ByRule:
+		if o.Verdict == rules.Allow {
 			return other + "exempts the requests that match"
 		}
 		return other + "refuses the requests that match"
-	case ByTooMany:
-		return fmt.Sprintf("more than %d rules with limits match its requests, and those are refused", MaxMatches)
-	case ByMissing:
+	case rules.ByTooMany:
+		return fmt.Sprintf("more than %d rules with limits match its requests, and those are refused", rules.MaxMatches)
+	case rules.ByMissing:
 		return other + "refuses the requests that match, because they lack an attribute of its key"
-	case ByCost:
+	case rules.ByCost:
 		return "its requests are refused, because the cost of " + other + "is no whole number"
-	case ByPath:
+	case rules.ByPath:
 		return "servers read different paths in those of its requests, which are refused"
 	}
 	for i, r := range o.Rules {
 		if r == s.rule && len(s.clause.fixed)+len(s.clause.absent) > 0 {
-			return "its requests have other limits, and the key " + shown(o.Requests[i].Key)
+			return "its requests have other limits, and the key " + plain.Quoted(o.Requests[i].Key)
 		}
 	}
 	return "other limits of the rule decide the requests that match"

@@ -1,14 +1,16 @@
-package rules
+package rulefiles
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // LoadFor loads rules files for a command. Its error shows all their problems.
-func LoadFor(command string, paths ...string) (*Config, error) {
+func LoadFor(command string, paths ...string) (*rules.Config, error) {
 	config, err := Load(Options{}, paths...)
 	if err != nil {
 		return nil, Refused(command, err)
@@ -18,7 +20,7 @@ func LoadFor(command string, paths ...string) (*Config, error) {
 
 // Refused returns an error of rules files as one of the command.
 func Refused(command string, err error) error {
-	if problems, _ := err.(Problems); problems.unread() {
+	if problems, _ := err.(rules.Problems); isUnread(problems) {
 		return refused(command, err, "name a file with rules, or a directory of such files; docs/reference/rules.md describes them")
 	}
 	return refused(command, err, "docs/reference/rules.md describes rules files; weir rules schema prints the schema for editors")
@@ -31,18 +33,18 @@ func RefusedForeign(command string, err error) error {
 
 // refused adds a hint to problems of files. A single file that cannot be read needs no list.
 func refused(command string, err error, hint string) error {
-	problems, ok := err.(Problems)
+	problems, ok := err.(rules.Problems)
 	switch {
 	case !ok:
 		return err
-	case problems.unread():
+	case isUnread(problems):
 		return cli.Fail(fmt.Errorf("%s: %w", command, err), hint)
 	}
 	return cli.Fail(fmt.Errorf("%s: %s\n%w", command, cli.Plural(int64(len(problems)), "problem"), err), hint)
 }
 
-// unread reports whether the only problem is a file that cannot be read.
-func (ps Problems) unread() bool { return len(ps) == 1 && ps[0].Line == 0 }
+// isUnread reports whether the only problem is a file that cannot be read.
+func isUnread(ps rules.Problems) bool { return len(ps) == 1 && ps[0].Line == 0 }
 
 // Texts returns the limits of rules files for a command that tries limits: of each rule, plan and candidate, each text once. It
 // returns none without files.
@@ -55,7 +57,7 @@ func Texts(command string, paths []string) (texts []string, err error) {
 		return nil, err
 	}
 	for _, limit := range config.Limits() {
-		if text := LimitText(limit); !slices.Contains(texts, text) {
+		if text := rules.LimitText(limit); !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
 	}
@@ -63,4 +65,20 @@ func Texts(command string, paths []string) (texts []string, err error) {
 		return nil, cli.Fail(fmt.Errorf("%s: --config: no rule has a limit", command), "rules that deny, or are unlimited, have none")
 	}
 	return texts, nil
+}
+
+// Test runs the tests of a file. The error is rules.Problems, of that file or of those that it tests.
+func Test(name string) ([]rules.TestResult, error) {
+	files, problems := Options{}.read([]string{name})
+	if problems != nil {
+		return nil, problems
+	}
+	return rules.Test(files[0], func(paths []string) (*rules.Config, error) {
+		for i, path := range paths {
+			if !filepath.IsAbs(path) {
+				paths[i] = filepath.Join(filepath.Dir(name), path)
+			}
+		}
+		return Load(Options{}, paths...)
+	})
 }

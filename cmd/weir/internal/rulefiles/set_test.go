@@ -1,4 +1,4 @@
-package rules
+package rulefiles
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 func write(t testing.TB, path, text string) {
@@ -33,7 +34,7 @@ func opened(t testing.TB, paths ...string) *Set {
 	return s
 }
 
-func inForce(s *Set) string { return LimitText(s.Config().Rule("r").Limit) }
+func inForce(s *Set) string { return rules.LimitText(s.Config().Rule("r").Limit) }
 
 func TestABadReloadKeepsTheRulesAndSaysSo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "weir.yaml")
@@ -71,7 +72,7 @@ func TestFilesOfADirectoryAreOneConfiguration(t *testing.T) {
 	write(t, filepath.Join(folder, "a.yaml"), ruled("5/m"))
 	s := opened(t, folder)
 	write(t, filepath.Join(folder, "b.yml"), strings.Replace(ruled("6/m"), "name: r", "name: q", 1))
-	if r := s.Reload(); r.Err != nil || len(Diff(r.Before, r.Now)) != 1 {
+	if r := s.Reload(); r.Err != nil || len(rules.Diff(r.Before, r.Now)) != 1 {
 		t.Errorf("a new file: got %+v", r)
 	}
 	write(t, filepath.Join(folder, "c.yml"), ruled("6/m"))
@@ -225,12 +226,12 @@ func TestReloadsUnderLoadLoseNoDecision(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 2 {
 		callers.Go(func() {
-			var o Outcome
+			var o rules.Outcome
 			for !done.Load() {
 				runtime.Gosched() // for the reloads
-				s.Config().Decide(Attributes{}, 1, &o)
-				if o.Verdict != Ask || len(o.Requests) != 1 {
-					t.Errorf("got %s", said(&o))
+				s.Config().Decide(rules.Attributes{}, 1, &o)
+				if o.Verdict != rules.Ask || len(o.Requests) != 1 {
+					t.Errorf("got verdict %d of %d requests", o.Verdict, len(o.Requests))
 					return
 				}
 				if d, err := engine.Take(context.Background(), o.Requests...); err != nil {

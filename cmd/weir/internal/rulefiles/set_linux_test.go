@@ -1,4 +1,4 @@
-package rules
+package rulefiles
 
 import (
 	"path/filepath"
