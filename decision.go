@@ -16,12 +16,15 @@ type Decision struct {
 	// Unrecorded reports that a Record counted nothing, because a log or gate would have too many entries.
 	Unrecorded bool
 	// LimitIndex is the index in Rule.Limits of the binding limit, of the binding request's rule: the one that refuses, or
-	// otherwise the one with the least remaining, which Limit and Remaining describe.
+	// otherwise the one with the least remaining, which Limit and Remaining describe. Beside a Ban that refuses, it is the
+	// tightest of the other limits.
 	LimitIndex uint8
 	// RefusedBy is the index in Rule.Limits of the limit that refuses: of those of the binding request's rule, the first
-	// with the longest wait. Cause says whether its count or its gap refuses. Both are 0 if Allowed.
+	// with the longest wait, a Ban before others. Cause says whether its count, its gap or a ban refuses. Both are 0 if Allowed.
 	RefusedBy uint8
 	Cause     Cause
+	// BanBegun reports that this call began the ban that refuses it.
+	BanBegun bool
 	// Rule and Key name the binding request. After a refusal, that is the refused request with the longest wait;
 	// otherwise it is the request with the least remaining. A Limiter leaves both empty.
 	Rule, Key string
@@ -52,12 +55,15 @@ const (
 	ByCount Cause = 1 + iota
 	// ByGap is the cause of a refusal whose wait is the rest of a SlidingLog's Gap, if the units have come back by then.
 	ByGap
+	// ByBan is the cause of a refusal by a [Ban]. The key is banned for RetryAfter. Limit and Remaining are those of the
+	// other limits of its rule; nothing remains.
+	ByBan
 )
 
-var causeNames = [...]string{"", "count", "gap"}
+var causeNames = [...]string{"", "count", "gap", "ban"}
 
-// String returns count or gap, and nothing for the zero Cause.
-func (c Cause) String() string { return causeNames[min(c, ByGap)] }
+// String returns count, gap or ban, and nothing for the zero Cause.
+func (c Cause) String() string { return causeNames[min(c, ByBan)] }
 
 // MarshalText returns the text of String.
 func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
@@ -66,7 +72,7 @@ func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 func (c *Cause) UnmarshalText(text []byte) error {
 	i := slices.Index(causeNames[:], string(text))
 	if i < 0 {
-		return fmt.Errorf("weir: cause %q is not count or gap", text)
+		return fmt.Errorf("weir: cause %q is not count, gap or ban", text)
 	}
 	*c = Cause(i)
 	return nil
@@ -87,8 +93,12 @@ func (d *Decision) describe(a *algorithm.Answer) {
 	d.LimitIndex, d.LimitReset, d.Delay = a.Ordinal, time.Duration(a.LimitReset), time.Duration(a.Delay)
 	if !a.Allowed {
 		d.RefusedBy, d.Cause = a.Ordinal, ByCount
-		if a.ByGap {
+		switch {
+		case a.ByGap:
 			d.Cause = ByGap
+		case a.ByBan:
+			d.Cause, d.BanBegun = ByBan, a.Begun
+			d.LimitIndex += uint8(a.Beside)
 		}
 	}
 }

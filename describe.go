@@ -11,7 +11,7 @@ import (
 // Description is what a limit says of itself, so that code can act on any limit without knowing its type. [Describe]
 // returns it.
 type Description struct {
-	// Capacity is the largest cost that a fresh key admits: 0 of a DenyAll, and MaxCount of an Unlimited and of limits
+	// Capacity is the largest cost that a fresh key admits: 0 of a DenyAll, and MaxCount of an Unlimited, of a Ban and of limits
 	// that Owe.
 	Capacity int64
 	// Rate is the rate in the long run. It is the zero Rate of a limit without a rate, and of a Quota: its windows differ in
@@ -41,6 +41,7 @@ type Description struct {
 
 	Held         bool // units are held until they are released, and not spent
 	Delays       bool // it admits with a delay
+	Bans         bool // it stands beside other limits, and refuses after they have refused often enough
 	Alone        bool // it cannot be combined with other limits in a decision
 	Bookable     bool // units can be reserved ahead
 	CountsDenied bool // refused costs count, too
@@ -66,6 +67,7 @@ const (
 	RefillWindow                  // all at once, or as the count of the last window fades, when a window begins
 	RefillEach                    // each unit one period after it was taken
 	RefillRelease                 // when the holder releases the unit
+	RefillBan                     // of a Ban, which has no units: when the ban ends
 )
 
 // How units come back, in words.

@@ -59,11 +59,12 @@ const (
 	CodeDialect                    // the dialect has other terms; the Reason names them
 	CodeEngine                     // the engine cannot hold the limit exactly
 	CodeHeld                       // the limit holds slots during the work, and Rule.ChargeAfter is for costs that are known after it
+	CodeBan                        // a Ban has no other limit beside it, or another Ban, or its rule charges after the work
 )
 
 var codeNames = map[Code]string{
 	CodeBounds: "out of bounds", CodeMissing: "missing", CodeName: "name", CodeLimitCount: "number of limits", CodeAlone: "stands alone",
-	CodeOneSubject: "one subject", CodeDialect: "dialect", CodeEngine: "engine", CodeHeld: "held",
+	CodeOneSubject: "one subject", CodeDialect: "dialect", CodeEngine: "engine", CodeHeld: "held", CodeBan: "ban",
 }
 
 // String returns the name of the code, or "" for an unknown code.

@@ -27,7 +27,7 @@ func compileLimit(limit Limit) (*compiledLimit, error) {
 
 func (c *compiledLimit) compile(limit any) {
 	c.limit, _ = limit.(Limit)
-	c.algorithm, c.err = compile(c.limit)
+	c.algorithm, c.err = compileAlone(c.limit)
 	if c.err == nil {
 		c.identity = identity(c.limit)
 		c.algorithm = algorithm.PerKey(c.algorithm)

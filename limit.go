@@ -12,7 +12,7 @@ import (
 )
 
 // Limit is one of this package's limits: TokenBucket, LeakyBucket, FixedWindow, SlidingWindow, SlidingLog, RateGate,
-// Cycle, Quota, Concurrency, Unlimited or DenyAll, and in process Bursty, WarmUp or NginxLimitReq. It is a
+// Cycle, Quota, Concurrency, Unlimited or DenyAll, beside others a Ban, and in process Bursty, WarmUp or NginxLimitReq. It is a
 // plain value. String and MarshalText print it in the form that ParseLimit reads.
 //
 // The set is closed. Code that acts on any limit asks [Describe], not the type.
@@ -48,6 +48,18 @@ func compile(l Limit) (algorithm.Algorithm, error) {
 		return nil, err
 	}
 	return l.algorithm(nanoseconds), nil
+}
+
+// compileAlone compiles the only limit of a subject.
+func compileAlone(l Limit) (algorithm.Algorithm, error) {
+	compiled, err := compile(l)
+	if err == nil {
+		err = refuseAlone(l)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return compiled, nil
 }
 
 // ticks converts the durations of a limit to an engine's units of time.

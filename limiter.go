@@ -47,7 +47,7 @@ func New(limit Limit) (*Limiter, error) { return NewWith(limit, Options{}) }
 
 // NewWith works like New with options. Invalid options are *OptionError values.
 func NewWith(limit Limit, options Options) (*Limiter, error) {
-	compiled, err := compile(limit)
+	compiled, err := compileAlone(limit)
 	if err := errors.Join(err, options.check()); err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (l *Limiter) SetLimit(limit Limit) error {
 	if l.unmade() {
 		return l.notMade("set limit")
 	}
-	compiled, err := compile(limit)
+	compiled, err := compileAlone(limit)
 	if err != nil {
 		return err
 	}

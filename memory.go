@@ -81,7 +81,7 @@ func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
 	}
 	switch c.Op {
 	case OpTake:
-		if c.Lease == 0 {
+		if c.Lease == 0 && !c.spares() {
 			err = m.take(ctx, c.Requests, &a.Decision)
 			return a, err
 		}
@@ -133,6 +133,9 @@ func (m *Memory) takeLeased(ctx context.Context, verb memory.Verb, c *Call) (a A
 	merged, err := m.merge(ctx, opTake, c.Requests, c.Lease, space[:0])
 	if err != nil {
 		return a, err
+	}
+	for i := range merged {
+		merged[i].Spared = c.Waits
 	}
 	times, answer, err := m.engine.Decide(verb, merged, c.Most)
 	a.Times = times
@@ -361,6 +364,9 @@ type RuleStats struct {
 	// rule refused. A refused call of several requests names one rule, and counts as a refusal of that rule only.
 	Decisions, Refusals uint64
 	Overflow            uint64 // as in MemoryStats
+	// Bans count those that began. Unnoted counts the refusals that did not count towards a Ban, because the key had no room
+	// of its own: then nobody is banned for what others did.
+	Bans, Unnoted uint64
 }
 
 // Stats returns the statistics of the engine.

@@ -57,7 +57,7 @@ func TestARefusedCallIsARefusalOfTheRuleItNames(t *testing.T) {
 	for range 3 {
 		_, _ = engine.Take(ctx, two.For("a", 1), one.For("a", 1))
 	}
-	if got, want := fmt.Sprint(engine.Stats().Rules), "[{one 3 2 0} {two 3 0 0}]"; got != want {
+	if got, want := fmt.Sprint(engine.Stats().Rules), "[{one 3 2 0 0 0} {two 3 0 0 0 0}]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

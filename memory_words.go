@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"runtime"
+	"slices"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/memory"
@@ -60,6 +61,11 @@ func (m *Memory) onWords(ctx context.Context, verb memory.Verb, requests []Reque
 // isPlain reports quickly whether a take of the request is valid.
 func (q *Request) isPlain() bool {
 	return q.Rule != nil && q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost)
+}
+
+// spares reports whether a refusal of the call, whose caller waits, is none to a Ban.
+func (c *Call) spares() bool {
+	return c.Waits && slices.ContainsFunc(c.Requests, func(q Request) bool { return q.Rule != nil && q.Rule.compiled.Bans })
 }
 
 // isPlainTake reports whether a call takes one request, and asks for nothing else.

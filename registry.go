@@ -12,11 +12,11 @@ import (
 // entry, and a line here.
 var kinds = []*kind{
 	&tokenBucketKind, &leakyBucketKind, &fixedWindowKind, &slidingWindowKind, &slidingLogKind, &rateGateKind,
-	&cycleKind, &quotaKind, &concurrencyKind, &unlimitedKind, &denyAllKind, &burstyKind, &warmUpKind, &nginxKind,
+	&cycleKind, &quotaKind, &concurrencyKind, &banKind, &unlimitedKind, &denyAllKind, &burstyKind, &warmUpKind, &nginxKind,
 }
 
-// limitOf returns a limit with the identity and capacity from a snapshot. A limit without states has the capacity of its
-// kind.
+// limitOf returns a limit with the identity and capacity from a snapshot. A limit without states, and a ban, have the
+// capacity of their kind.
 func limitOf(id string, capacity int64) (Limit, error) {
 	name, window, _ := strings.Cut(id, "/")
 	for _, k := range kinds {
@@ -28,7 +28,7 @@ func limitOf(id string, capacity int64) (Limit, error) {
 			return nil, err
 		}
 		compiled := limit.algorithm(nanoseconds)
-		if identity(limit) != id || compiled.Capacity() != capacity && !algorithm.Stateless(compiled) {
+		if identity(limit) != id || compiled.Capacity() != capacity && !algorithm.Stateless(compiled) && !algorithm.Bans(compiled) {
 			return nil, fmt.Errorf("%q with a capacity of %d is no limit", id, capacity)
 		}
 		return limit, nil

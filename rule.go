@@ -20,7 +20,7 @@ type Rule struct {
 }
 
 // NewRule returns a rule of 1 to 16 limits. The name has 1 to 256 bytes, without '=' and NUL. A LeakyBucket, or a
-// SlidingLog with CountDenied, stands alone. NewRule refuses Bursty and WarmUp, whose keys cannot be evicted. Errors
+// SlidingLog with CountDenied, stands alone; a Ban never does, and there is at most one. NewRule refuses Bursty and WarmUp, whose keys cannot be evicted. Errors
 // are joined *LimitError values.
 func NewRule(name string, limits ...Limit) (*Rule, error) {
 	r := &Rule{limits: append([]Limit(nil), limits...)}
@@ -44,6 +44,9 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 		}
 		r.compiled.Add(compiled, identity(l))
 		texts = append(texts, l.String())
+	}
+	if problem := checkBans(name, limits); problem != nil {
+		problems = append(problems, problem)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
@@ -105,10 +108,12 @@ func (r *Rule) For(key string, cost int64) Request { return Request{Rule: r, Key
 // Delays reports whether the rule admits with a delay, as a LeakyBucket does.
 func (r *Rule) Delays() bool { return r != nil && r.compiled.Delays() }
 
+// part returns a rule of the limits that hold units, or of those that spend them. A Ban goes with those that spend, if there are
+// some: it counts their refusals.
 func (r *Rule) part(leases bool) *Rule {
 	var limits []Limit
 	for i, l := range r.limits {
-		if r.compiled.Parts[i].Leases == leases {
+		if p := &r.compiled.Parts[i]; p.Leases == leases && !p.Bans || p.Bans && leases == r.compiled.BansHeld() {
 			limits = append(limits, l)
 		}
 	}

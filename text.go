@@ -22,6 +22,7 @@ import (
 //	cycle 50/500ms from first use
 //	quota 1000000/month from day 15 at 06:00 in Europe/Paris
 //	concurrency 20 lease 30s
+//	ban 1m up to 24h after 5/10m
 //	unlimited
 //	deny all
 //	bursty 5/s over 1s

@@ -77,7 +77,7 @@ func TestLimitTextParsesAndPrintsBack(t *testing.T) {
 
 // These words may begin a limit.
 const (
-	inRules = "a rate such as 10/s or a limit (token bucket, leaky bucket, fixed window, sliding window, sliding log, rate gate, cycle, quota, concurrency, unlimited, deny all"
+	inRules = "a rate such as 10/s or a limit (token bucket, leaky bucket, fixed window, sliding window, sliding log, rate gate, cycle, quota, concurrency, ban, unlimited, deny all"
 	ofRule  = inRules + ")" // rules refuse the other two
 	aLimit  = inRules + ", bursty, warm up, nginx limit_req)"
 )
@@ -154,6 +154,11 @@ var badLimits = []struct{ text, want string }{
 	{"token bucket 1/s burst 9007199254740993", `weir: token bucket 1/s burst 9007199254740993: burst 9007199254740993 is not within 0 and 9007199254740992`},
 	{"leaky bucket 1/s queue 9007199254740992", `weir: leaky bucket 1/s queue 9007199254740992: queue 9007199254740992 is not within 0 and 9007199254740991`},
 	{"sliding log 5/10s gap 11s", `weir: sliding log 5/10s gap 11s: gap 11s is not within 0s and the period`},
+	{"ban 1m", `weir: "ban 1m" ends where after 5/10m, the refusals that begin it should follow`},
+	{"ban 1m up 2m after 5/10m", `weir: "ban 1m up 2m after 5/10m": unexpected "2m" at byte 11, want "to"`},
+	{"ban 1m after 5", `weir: "ban 1m after 5": unexpected "5" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"ban 0s after 5/10m", `weir: ban 0s after 5/10m: for 0s is not within 1ns and 366 days`},
+	{"ban 1m up to 30s after 101/10m", "weir: ban 1m up to 30s after 101/10m: after 101 is not within 1 and 100\nweir: ban 1m up to 30s after 101/10m: up to 30s is not within 1m and 366 days"},
 	{"sliding log 5/10s gap -1s", `weir: sliding log 5/10s gap -1s: gap -1s is not within 0s and the period`},
 	{"fixed window 0/367d", "weir: fixed window 0/367d: rate count 0 is not within 1 and 9007199254740992\nweir: fixed window 0/367d: period 367 days is not within 1ns and 366 days"},
 	{"fixed window 10/s\x00", `weir: "fixed window 10/s\x00": unexpected "10/s\x00" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m; did you mean "fixed window 10/s"?`},

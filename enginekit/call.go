@@ -17,6 +17,7 @@ type Call struct {
 	Op    weir.Op // a take, peek, record or reset. A return is a record of negative costs, or with a Taken an undo of them
 	Lease uint64
 	Parts []Part
+	Waits bool  // the caller waits, so that a refusal is none to a weir.Ban
 	Most  int64 // the most times that a take may take the requests: 1, or more in a weir.OpTakeUpTo
 	Times int64 // the times that it took them; Decide sets it
 }
@@ -29,6 +30,7 @@ type Part struct {
 	Name    string       // of the limit's states: see StateNames
 	Taken   int64        // when the units were taken: of a return that is an undo, and Decide sets it at a take with a Lease
 	State   State        // the state before the decision; fresh at first
+	request uint8        // index of the merged request
 	Changed bool         // Decide changed the state, so the engine must store it; false for a stateless limit
 }
 
@@ -60,8 +62,8 @@ func checkedCall(ctx context.Context, call weir.Call) (*Call, error) {
 }
 
 func newCall(op weir.Op, merged []weir.Request, call *weir.Call) *Call {
-	c := &Call{Op: op, Lease: call.Lease, Most: 1, Parts: make([]Part, 0, len(merged))}
-	for _, q := range merged {
+	c := &Call{Op: op, Lease: call.Lease, Waits: call.Waits, Most: 1, Parts: make([]Part, 0, len(merged))}
+	for i, q := range merged {
 		if call.Op == weir.OpTakeUpTo {
 			c.Most = max(call.Most, 1)
 			q.Cost *= min(call.Most, 1)
@@ -74,9 +76,9 @@ func newCall(op weir.Op, merged []weir.Request, call *weir.Call) *Call {
 			}
 		}
 		limits := weir.Kit.Compiled(q.Rule).Parts
-		for i := range limits {
-			f := Functions{limits[i].Algorithm}
-			c.Parts = append(c.Parts, Part{Functions: f, Request: q, Limit: i, Name: limits[i].State, Taken: taken, State: f.Fresh()})
+		for j := range limits {
+			f := Functions{limits[j].Algorithm}
+			c.Parts = append(c.Parts, Part{Functions: f, Request: q, Limit: j, Name: limits[j].State, Taken: taken, State: f.Fresh(), request: uint8(i)})
 		}
 	}
 	return c
@@ -132,7 +134,7 @@ func (c *Call) change(verb func([]algorithm.Part) algorithm.Answer) weir.Decisio
 	parts := make([]algorithm.Part, len(c.Parts))
 	for i := range parts {
 		p := &c.Parts[i]
-		parts[i] = algorithm.Part{Algorithm: p.algorithm, State: p.State.state, Cost: p.Request.Cost, Lease: c.Lease, Taken: p.Taken}
+		parts[i] = algorithm.Part{Algorithm: p.algorithm, State: p.State.state, Cost: p.Request.Cost, Lease: c.Lease, Taken: p.Taken, Request: p.request, Spared: c.Waits}
 	}
 	answer := verb(parts)
 	for i := range parts {
@@ -144,6 +146,7 @@ func (c *Call) change(verb func([]algorithm.Part) algorithm.Answer) weir.Decisio
 	d.Rule, d.Key = binding.Rule.Name(), binding.Key
 	if d.LimitIndex = uint8(c.Parts[answer.Binding].Limit); !d.Allowed {
 		d.RefusedBy = d.LimitIndex
+		d.LimitIndex += uint8(answer.Beside)
 	}
 	return d
 }
@@ -182,7 +185,8 @@ func decision(a *algorithm.Answer) weir.Decision {
 	return weir.Decision{
 		Allowed:    a.Allowed,
 		Unrecorded: a.Unrecorded,
-		Cause:      cause(a.Allowed, a.ByGap),
+		Cause:      cause(a.Allowed, a.ByGap, a.ByBan),
+		BanBegun:   a.Begun,
 		Limit:      a.Limit,
 		Remaining:  a.Remaining,
 		RetryAfter: time.Duration(a.RetryAfter),
@@ -192,10 +196,12 @@ func decision(a *algorithm.Answer) weir.Decision {
 	}
 }
 
-func cause(allowed, byGap bool) weir.Cause {
+func cause(allowed, byGap, byBan bool) weir.Cause {
 	switch {
 	case allowed:
 		return 0
+	case byBan:
+		return weir.ByBan
 	case byGap:
 		return weir.ByGap
 	}

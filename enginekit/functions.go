@@ -101,7 +101,19 @@ func (f Functions) GapLeft(s State, now int64) int64 { return f.algorithm.GapLef
 
 // ResetAfter returns the time until the state answers like a fresh one.
 func (f Functions) ResetAfter(s State, now int64) int64 {
-	return f.algorithm.Wait(s.state, now, f.algorithm.Capacity())
+	return algorithm.ResetAfter(f.algorithm, s.state, now)
+}
+
+// Strike returns the state of a weir.Ban after a take whose request another limit of the rule refuses, and whether a ban
+// begins with it. The key is not banned, every cost of the call is within the capacity of its limits, the caller does not wait,
+// and a take notes it once for each rule. The engine stores the state.
+func (f Functions) Strike(s State, now int64) (_ State, begun bool) {
+	b, ok := f.algorithm.(*algorithm.Ban)
+	if !ok {
+		return s, false
+	}
+	s.state, begun = b.Strike(s.state, now)
+	return s, begun
 }
 
 // Window returns the window of a Quota that holds an instant, which ends just before end. ok is false for other limits.
@@ -140,6 +152,8 @@ func (f Functions) Delay(s State, now int64) int64 {
 //   - SlidingWindow: also the units of the window before
 //   - Cycle: the number of the cycle, and the units of it and of later ones
 //   - Quota: the Unix second of the last admission, and the units of its window
+//   - Ban: the instant of the last refusal or the last begin of a ban; the end of the ban; by how many doublings the next one is longer; the
+//     instant from which the state is like a fresh one; and the refusals that count, or nothing of a fresh key
 //   - all others: as many numbers as their entries need
 func (f Functions) AppendNumbers(to []int64, s State) []int64 {
 	return f.algorithm.(algorithm.Saver).AppendState(to, s.state)

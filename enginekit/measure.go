@@ -11,6 +11,7 @@ import (
 
 // Measure is what an engine measured of one part of a call, for example in a database script.
 type Measure struct {
+	Request  int // parts of one request have the same number, and stand side by side
 	Cost     int64
 	Capacity int64
 
@@ -22,6 +23,7 @@ type Measure struct {
 	Delay      time.Duration // of the admitted cost, if the limit delays
 
 	CountsDenied bool // the call wrote a cost that it refused
+	Bans         bool // of a weir.Ban: After is the rest of the ban, also of one that the call has begun, whatever the cost
 	Full         bool // the call wrote nothing, because the state has no space for what Record would add
 }
 
@@ -31,6 +33,10 @@ type Measure struct {
 func (f Functions) Measure(m *Measure, state *State, now int64, tick time.Duration, wrote bool) {
 	m.Capacity, m.Delay, m.Full = f.algorithm.Capacity(), 0, false
 	s := *state
+	if m.Bans = algorithm.Bans(f.algorithm); m.Bans {
+		f.measureBan(m, s, now, tick, wrote)
+		return
+	}
 	before := f.Wait(s, now, m.Cost)
 	m.Before = duration(before, tick)
 	taken := s
@@ -50,6 +56,32 @@ func (f Functions) Measure(m *Measure, state *State, now int64, tick time.Durati
 	m.ResetAfter = duration(f.ResetAfter(s, now), tick)
 }
 
+// measureBan is Measure of a ban; wrote reports whether the call struck.
+func (f Functions) measureBan(m *Measure, s State, now int64, tick time.Duration, wrote bool) {
+	m.Before = duration(f.Wait(s, now, m.Cost), tick)
+	if wrote {
+		s, _ = f.Strike(s, now)
+	}
+	m.After, m.ResetAfter = duration(f.Wait(s, now, 1), tick), duration(f.ResetAfter(s, now), tick)
+	m.GapLeft, m.Remaining = 0, f.Room(s, now)
+}
+
+// part returns a part of which the verbs of all engines read the measurement.
+func (m *Measure) part() algorithm.Part {
+	p := algorithm.Part{Cost: m.Cost, Request: uint8(m.Request)}
+	if !m.Bans {
+		p.Algorithm = measured{m: m}
+		return p
+	}
+	p.Algorithm, p.State = anyBan, anyBan.Fresh()
+	p.State.B, p.State.Unit = int64(m.After), int64(m.ResetAfter)
+	p.Spared, p.Begun = true, m.Cost > 0 && m.Before == 0 && m.After > 0 // the call has struck, or not
+	return p
+}
+
+// anyBan reads the state of a ban at the instant 0.
+var anyBan = algorithm.NewBan(1, 1, 1, 1)
+
 // duration converts a number of ticks, and saturates.
 func duration(ticks int64, tick time.Duration) time.Duration {
 	if hi, lo := bits.Mul64(uint64(ticks), uint64(tick)); ticks > 0 && (hi > 0 || lo > math.MaxInt64) {
@@ -59,7 +91,8 @@ func duration(ticks int64, tick time.Duration) time.Duration {
 }
 
 // Compose returns the answer to a call from measurements of its parts. The same verbs decide as in every other
-// engine. binding is the index of the part for Decision.Rule, Decision.Key, Decision.LimitIndex and, after a refusal, Decision.RefusedBy.
+// engine. binding is the index of the part for Decision.Rule and Decision.Key. Its index among the limits of its rule is Decision.RefusedBy
+// after a refusal, and has to be added to Decision.LimitIndex, which is not 0 if a weir.Ban refuses.
 func Compose(op weir.Op, measures []*Measure) (d weir.Decision, binding int) {
 	if len(measures) == 1 && op == weir.OpTake && measures[0].plain() {
 		return measures[0].taken(), 0
@@ -83,7 +116,7 @@ func (m *Measure) taken() weir.Decision {
 		d.Delay = m.Delay
 		return d
 	}
-	d.Cause = cause(false, m.GapLeft >= m.Before)
+	d.Cause = cause(false, m.GapLeft >= m.Before, false)
 	return d
 }
 
@@ -92,10 +125,12 @@ func compose(op weir.Op, measures []*Measure) (d weir.Decision, binding int) {
 	var space [4]algorithm.Part
 	parts := space[:0]
 	for _, m := range measures {
-		parts = append(parts, algorithm.Part{Algorithm: measured{m: m}, Cost: m.Cost})
+		parts = append(parts, m.part())
 	}
 	answer := ask(op, parts, 0)
-	return decision(&answer), answer.Binding
+	d = decision(&answer)
+	d.LimitIndex = uint8(answer.Beside)
+	return d, answer.Binding
 }
 
 // measured is a limit whose functions return the measurements. Its state records whether the call wrote: A is 0

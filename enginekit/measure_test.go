@@ -2,6 +2,7 @@ package enginekit_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -54,15 +55,43 @@ func (e *measuring) decide(_ context.Context, call *enginekit.Call) (weir.Decisi
 	}
 	var measures []*enginekit.Measure
 	for i := range call.Parts {
-		measures = append(measures, e.measure(&call.Parts[i], call, now, wrote))
+		struck := call.Op == weir.OpTake && !fits && fit && !call.Waits && e.strikes(call.Parts, i, now)
+		if p := &call.Parts[i]; described(p).Bans {
+			measures = append(measures, e.measureBan(p, now, struck))
+		} else {
+			measures = append(measures, e.measure(p, call, now, wrote))
+		}
+		measures[i].Request = slices.IndexFunc(call.Parts, func(q enginekit.Part) bool { return q.Request == call.Parts[i].Request })
 	}
 	d, binding := enginekit.Compose(call.Op, measures)
 	q := &call.Parts[binding].Request
 	d.Rule, d.Key = q.Rule.Name(), q.Key
-	if d.LimitIndex = uint8(call.Parts[binding].Limit); !d.Allowed {
-		d.RefusedBy = d.LimitIndex
+	ordinal := uint8(call.Parts[binding].Limit)
+	if d.LimitIndex += ordinal; !d.Allowed {
+		d.RefusedBy = ordinal
 	}
 	return d, nil
+}
+
+// strikes reports whether a refused take is a strike to the ban that is the i-th part: it is not banned, and another limit of its
+// rule refuses, for a time that is known.
+func (e *measuring) strikes(parts []enginekit.Part, i int, now int64) bool {
+	ban := &parts[i]
+	return ban.Request.Cost > 0 && ban.Wait(e.load(ban), now, 1) == 0 && slices.ContainsFunc(parts, func(p enginekit.Part) bool {
+		wait := p.Wait(e.load(&p), now, p.Request.Cost)
+		return p.Request == ban.Request && wait > 0 && wait < int64(weir.Never)
+	})
+}
+
+func (e *measuring) measureBan(p *enginekit.Part, now int64, struck bool) *enginekit.Measure {
+	state := e.load(p)
+	m := &enginekit.Measure{Cost: p.Request.Cost}
+	p.Measure(m, &state, now, time.Nanosecond, struck)
+	if struck {
+		state, _ = p.Strike(e.load(p), now)
+		e.rows[p.StateKey()] = p.AppendNumbers(nil, state)
+	}
+	return m
 }
 
 // refuse stores the states that a refusal changes.

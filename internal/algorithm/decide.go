@@ -10,7 +10,13 @@ type Part struct {
 	Cost      int64
 	Lease     uint64 // identity of the units, for a leaser
 	Taken     int64  // for Undo: when the units were taken
+	Request   uint8  // parts of one rule have the same, and stand side by side
 	Changed   bool   // the verb wrote State
+	Spared    bool   // of a Ban: no refusal is a strike, because the caller waits
+	NoRoom    bool   // of a Ban: no refusal is a strike, for lack of room for the state or because keys share one of the rule
+	Missed    bool   // of a Ban: the refusal would have been a strike, with room
+	Banned    bool   // the ban of the rule refuses everything: see noteBans
+	Begun     bool   // of a Ban: the verb began it
 }
 
 // Answer is the result of a verb. Durations are in nanoseconds and may be Never.
@@ -22,6 +28,12 @@ type Answer struct {
 	Changed bool
 	// ByGap is true if the binding part refuses because of its gap: its wait is the rest of it.
 	ByGap bool
+	// ByBan is true if the binding part is a ban. Beside is then how far from it the part is that LimitReset is of: the
+	// tightest one of the other limits of its rule.
+	ByBan  bool
+	Beside int8
+	// Begun is true if the verb began that ban.
+	Begun bool
 	// Ordinal is that of the binding limit in its rule; the engine that lays out the parts sets it.
 	Ordinal uint8
 	// Binding is the index of the part that a refusal names: the refusing part with the longest wait. If allowed, it
@@ -50,8 +62,14 @@ func Take(parts []Part, now int64) (answer Answer) {
 		answer.Changed = changed
 		return answer
 	}
+	struck, begun := false, false
+	if mayNote(parts) {
+		if struck, begun = strike(parts, now); begun {
+			wait, binding = longestWait(parts, now)
+		}
+	}
 	answer = describe(parts, now, wait, binding)
-	answer.Changed = refuseAll(parts, now)
+	answer.Changed = refuseAll(parts, now) || struck
 	return answer
 }
 
@@ -93,7 +111,6 @@ func describeOne(a Algorithm, s *State, now, wait int64, answer *Answer) {
 // units drain as the answer says. It writes nothing if a cost can never fit.
 func refuseAll(parts []Part, now int64) (changed bool) {
 	foreign := func(p Part) bool { return !p.Algorithm.Owns(p.State) }
-	neverFits := func(p Part) bool { return p.Cost > p.Algorithm.Capacity() }
 	if !slices.ContainsFunc(parts, foreign) || slices.ContainsFunc(parts, neverFits) {
 		return false
 	}
@@ -105,6 +122,9 @@ func refuseAll(parts []Part, now int64) (changed bool) {
 	}
 	return changed
 }
+
+// neverFits reports whether a part can never admit its cost.
+func neverFits(p Part) bool { return p.Cost > p.Algorithm.Capacity() }
 
 // Allow decides like Take for one limit, in place, when the caller cannot wait for a delay. It admits only a cost
 // without delay, and otherwise writes what a refused Take writes.
@@ -167,7 +187,7 @@ func Record(parts []Part, now int64) Answer {
 	wait, binding := longestWait(parts, now)
 	changed := take(parts, now)
 	for i := range parts {
-		if p := &parts[i]; p.Cost < 0 {
+		if p := &parts[i]; p.Cost < 0 && p.ban() == nil {
 			p.State, p.Changed = p.give(now, -max(p.Cost, -Never)), true
 			changed = true
 		}
@@ -186,6 +206,9 @@ func Renew(parts []Part, now int64) Answer {
 	renewed := make([]State, len(parts))
 	for i := range parts {
 		p := &parts[i]
+		if p.ban() != nil {
+			continue
+		}
 		c, ok := p.Algorithm.(*Concurrency)
 		if !ok {
 			return Answer{}
@@ -195,17 +218,19 @@ func Renew(parts []Part, now int64) Answer {
 		}
 	}
 	for i := range parts {
-		parts[i].State, parts[i].Changed = renewed[i], true
+		if parts[i].ban() == nil {
+			parts[i].State, parts[i].Changed = renewed[i], true
+		}
 	}
 	return Answer{Allowed: true, Changed: true}
 }
 
-// longestWait returns the wait until every part admits its cost, and the first part with that wait, or -1 if no part
-// has to wait.
+// longestWait returns the wait until every part admits its cost, and the first part with that wait, a ban before others,
+// or -1 if no part has to wait.
 func longestWait(parts []Part, now int64) (wait int64, binding int) {
 	binding = -1
 	for i := range parts {
-		if w := parts[i].wait(now); w > wait {
+		if w := parts[i].wait(now); w > wait || w == wait && w > 0 && parts[i].ban() != nil {
 			wait, binding = w, i
 		}
 	}
@@ -232,7 +257,7 @@ func waitOf(a Algorithm, s *State, now, n int64) int64 {
 
 func take(parts []Part, now int64) (changed bool) {
 	for i := range parts {
-		if p := &parts[i]; p.Cost > 0 {
+		if p := &parts[i]; p.Cost > 0 && p.ban() == nil {
 			p.State, p.Changed = p.taken(now), true
 			changed = true
 		}
@@ -255,12 +280,13 @@ func (p *Part) give(now, n int64) State {
 
 // describe returns the answer of a decision with the given wait. binding is the refusing part, or -1.
 func describe(parts []Part, now, wait int64, binding int) Answer {
+	noteBans(parts, now)
 	tightest, room := 0, int64(Never)
 	var reset, limitReset int64
 	for i := range parts {
 		p := &parts[i]
-		own := p.Algorithm.Wait(p.State, now, p.Algorithm.Capacity())
-		if r := p.Algorithm.Room(p.State, now); r < room {
+		own := ResetAfter(p.Algorithm, p.State, now)
+		if r := p.roomOf(now); r < room || p.Banned && p.tighterThan(&parts[tightest], now) {
 			if tightest, room = i, r; binding < 0 {
 				limitReset = max(own, 0)
 			}
@@ -270,16 +296,8 @@ func describe(parts []Part, now, wait int64, binding int) Answer {
 		}
 		reset = max(reset, own)
 	}
-	byGap := false
-	if binding < 0 {
-		binding = tightest
-	} else {
-		p := &parts[binding]
-		byGap = wait < Never && ByGap(p.Algorithm, &p.State, now, p.wait(now))
-	}
-	return Answer{
+	a := Answer{
 		Allowed:    wait == 0,
-		ByGap:      byGap,
 		Binding:    binding,
 		Limit:      parts[tightest].Algorithm.Capacity(),
 		Remaining:  room,
@@ -287,4 +305,14 @@ func describe(parts []Part, now, wait int64, binding int) Answer {
 		ResetAfter: reset,
 		LimitReset: limitReset,
 	}
+	switch {
+	case binding < 0:
+		a.Binding = tightest
+	case parts[binding].ban() != nil:
+		a.describeBan(parts, now)
+	default:
+		p := &parts[binding]
+		a.ByGap = wait < Never && ByGap(p.Algorithm, &p.State, now, p.wait(now))
+	}
+	return a
 }

@@ -49,7 +49,7 @@ func SameState(a, b Algorithm) bool {
 // Undo gives back the units of every part, whose cost is negative, as far as they still count of the take at Part.Taken.
 func Undo(parts []Part, now int64) Answer {
 	for i := range parts {
-		if p := &parts[i]; p.Cost < 0 {
+		if p := &parts[i]; p.Cost < 0 && p.ban() == nil {
 			p.State, p.Changed = p.undone(now, -max(p.Cost, -Never)), true
 		}
 	}

@@ -51,7 +51,7 @@ const (
 	inCell            // in a cell of the shard
 	inNewCell         // in a cell that store adds; reserved if the states have no words
 	inEarlier         // in an earlier access of the call, which shares the state
-	returnOnly        // nowhere, and the call only gives units back, which needs no room
+	returnOnly        // nowhere, and the call needs no room: it only gives units back, or the state is that of a ban
 	withoutRoom       // nowhere, and there is no room for it
 )
 
@@ -74,7 +74,7 @@ func (c call) withParts(request int, e *Engine, now int64) call {
 	home := e.homeOf(q.Rule, now)
 	for i := range q.Rule.Parts {
 		p, u := &q.Rule.Parts[i], &home.parts[i]
-		c.parts = append(c.parts, algorithm.Part{Algorithm: p.Algorithm, Cost: q.Cost, Lease: q.Lease, Taken: q.Taken})
+		c.parts = append(c.parts, algorithm.Part{Algorithm: p.Algorithm, Cost: q.Cost, Lease: q.Lease, Taken: q.Taken, Request: uint8(request), Spared: q.Spared})
 		c.accesses = append(c.accesses, access{key: q.Key, request: request, hash: h, part: p, own: u.states, states: u.states, limit: u.limit, lender: -1})
 	}
 	return c
@@ -99,6 +99,9 @@ func (e *Engine) lock(c *call, now int64) (at int64, err error) {
 		at, room = e.tryLock(c, now)
 	}
 	c.sumSharedCosts()
+	if e.maxKeys >= 0 {
+		c.spareSharing()
+	}
 	return at, nil
 }
 
@@ -162,6 +165,8 @@ func (e *Engine) load(c *call, i int, now int64) int64 {
 			x.place = inNewCell
 		case x.part.Endless && p.Cost <= 0:
 			x.place = returnOnly
+		case x.part.Bans && e.maxKeys >= 0:
+			x.place, p.NoRoom = returnOnly, true
 		default:
 			x.place = withoutRoom
 		}

@@ -24,6 +24,7 @@ type RuleStats struct {
 	Rule                string
 	Decisions, Refusals uint64
 	Overflow            uint64
+	Bans, Unnoted       uint64
 }
 
 // entriesAtStats bounds the work for a name that is gone, some milliseconds.
@@ -86,6 +87,8 @@ type ruleCounts struct {
 	stripes  [stripeCount]stripe // first, so that each is one cache line
 	rule     string
 	overflow atomic.Uint64
+	bans     atomic.Uint64 // that began
+	unnoted  atomic.Uint64 // refusals that were no strike, for lack of room
 }
 
 const (
@@ -138,8 +141,20 @@ func (c *call) count(a *algorithm.Answer) {
 	}
 }
 
+// countBans counts what a refusal was to the bans of its rules.
+func (c *call) countBans() {
+	for i := range c.parts {
+		switch counts, p := c.accesses[i].states.counts, &c.parts[i]; {
+		case p.Begun:
+			counts.bans.Add(1)
+		case p.Missed:
+			counts.unnoted.Add(1)
+		}
+	}
+}
+
 func (r *ruleCounts) stats() RuleStats {
-	s := RuleStats{Rule: r.rule, Overflow: r.overflow.Load()}
+	s := RuleStats{Rule: r.rule, Overflow: r.overflow.Load(), Bans: r.bans.Load(), Unnoted: r.unnoted.Load()}
 	for i := range r.stripes {
 		refused := r.stripes[i].refused.Load()
 		s.Refusals += refused

@@ -52,7 +52,7 @@ type Engine struct {
 type Options struct {
 	Clock *clock.Clock
 	// MaxKeys bounds the keys that one limit of a rule remembers. 0 means no bound. Less than 0 is for tests of
-	// shared states: no key finds room, and every parent does.
+	// shared states: no key finds room, every parent does, and bans are shared like all states.
 	MaxKeys int
 	// Parent returns the key whose state a key without room shares.
 	Parent func(key string) (parent string, ok bool)
@@ -172,6 +172,9 @@ func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int6
 	c.nameBinding(&answer)
 	if verb == Take || verb == TakeUpTo {
 		c.count(&answer)
+		if !answer.Allowed {
+			c.countBans()
+		}
 	}
 	return times, answer, nil
 }

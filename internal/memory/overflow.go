@@ -144,6 +144,20 @@ func (c *call) sumSharedCosts() {
 	}
 }
 
+// spareSharing has no refusal of a key that shares a state be a strike: others have used what it lacks.
+func (c *call) spareSharing() {
+	for i := range c.accesses {
+		if !c.accesses[i].part.Bans {
+			continue
+		}
+		for j := range c.accesses {
+			if c.accesses[j].steps > 0 && c.accesses[j].request == c.accesses[i].request {
+				c.parts[i].NoRoom = true
+			}
+		}
+	}
+}
+
 func (c *call) firstWithStateOf(i int) int {
 	for j := range c.accesses[:i] {
 		if c.accesses[j].hasStateOf(&c.accesses[i]) {

@@ -21,7 +21,9 @@ type Compiled struct {
 	Home any
 	// After says that costs are known only after the work: see weir.Rule.ChargeAfter.
 	After bool
-	kept  atomic.Pointer[kept]
+	// Bans says that a part is a ban.
+	Bans bool
+	kept atomic.Pointer[kept]
 }
 
 // Part is one limit of a rule, ready to decide.
@@ -33,6 +35,7 @@ type Part struct {
 	Leases    bool             // identities hold its units
 	Endless   bool             // its units are held until they are released
 	Bookable  bool             // its units can be reserved ahead
+	Bans      bool             // it refuses because of what others have refused
 	Alone     bool             // it cannot be decided together with others: it delays, or writes what it refuses
 }
 
@@ -41,7 +44,7 @@ func NewPart(a algorithm.Algorithm, state string) Part {
 	p := Part{Algorithm: a, State: state}
 	p.Words, _ = a.(algorithm.Worder)
 	p.Delays, p.Leases, p.Endless = algorithm.Delays(a), algorithm.Leases(a), a.Endless()
-	p.Bookable, p.Alone = algorithm.Bookable(a), a.Solitary()
+	p.Bookable, p.Alone, p.Bans = algorithm.Bookable(a), a.Solitary(), algorithm.Bans(a)
 	return p
 }
 
@@ -56,7 +59,13 @@ func (c *Compiled) Add(a algorithm.Algorithm, identity string) {
 			ordinal++
 		}
 	}
-	c.Parts = append(c.Parts, NewPart(a, name+strconv.Itoa(ordinal)))
+	p := NewPart(a, name+strconv.Itoa(ordinal))
+	c.Parts, c.Bans = append(c.Parts, p), c.Bans || p.Bans
+}
+
+// BansHeld reports whether a ban guards slots alone, which it then stays with where a rule is split.
+func (c *Compiled) BansHeld() bool {
+	return !slices.ContainsFunc(c.Parts, func(p Part) bool { return !p.Leases && !p.Bans })
 }
 
 // cutOrdinal returns the rest of a state's name after name, if that is its ordinal.
@@ -125,6 +134,7 @@ type Request struct {
 	Colocation string
 	Cost       int64
 	Lease      uint64
+	Spared     bool  // its refusal is no strike: its caller waits
 	Taken      int64 // when an undo's units were taken; a take with a lease sets it
 }
 

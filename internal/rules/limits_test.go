@@ -11,7 +11,7 @@ import (
 // namesOfLimits are the types of limits.
 var namesOfLimits = map[string]bool{
 	"TokenBucket": true, "LeakyBucket": true, "FixedWindow": true, "SlidingWindow": true, "SlidingLog": true, "RateGate": true, "Cycle": true, "Quota": true,
-	"Concurrency": true, "Unlimited": true, "DenyAll": true, "Bursty": true, "WarmUp": true, "NginxLimitReq": true,
+	"Concurrency": true, "Ban": true, "Unlimited": true, "DenyAll": true, "Bursty": true, "WarmUp": true, "NginxLimitReq": true,
 }
 
 // mayAskForTheType are the files and folders that act on a limit by its type, with the reason.

@@ -84,6 +84,9 @@ func TestVectorsAreEmbeddedForEveryAlgorithm(t *testing.T) {
 	for _, file := range Files(t) {
 		for _, s := range file.Scenarios {
 			have[s.Params.Algo] = true
+			for _, part := range s.Params.Limits {
+				have[part.Algo] = true
+			}
 		}
 		for _, d := range file.Dialects {
 			have[d.Algorithm] = true

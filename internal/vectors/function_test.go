@@ -31,6 +31,10 @@ func newFunctions(s vectors.Scenario) (vectors.Subject, error) {
 func (f *functions) ChangeTo(params vectors.Params) error {
 	f.algorithms = nil
 	for _, limit := range params.Weir() {
+		if b, ok := limit.(weir.Ban); ok {
+			f.algorithms = append(f.algorithms, algorithm.NewBan(b.After, int64(b.Within), int64(b.For), int64(b.UpTo)))
+			continue
+		}
 		compiled, err := compile(limit)
 		if err != nil {
 			return err

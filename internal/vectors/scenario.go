@@ -36,6 +36,10 @@ type Params struct {
 	Month    int      `json:"month"`
 	Day      int      `json:"day"`
 	At       int64    `json:"at"` // seconds
+	After    int64    `json:"after"`
+	Within   int64    `json:"within"`
+	For      int64    `json:"for"`
+	UpTo     int64    `json:"up_to"`
 	Limits   []Params `json:"limits"`
 }
 
@@ -131,6 +135,9 @@ var limits = map[string]func(Params) weir.Limit{
 		return weir.Cycle{Rate: per(p.Limit, p.Period), Origin: time.Duration(p.Origin)}
 	},
 	calendarWindow: quota,
+	"ban": func(p Params) weir.Limit {
+		return weir.Ban{After: p.After, Within: time.Duration(p.Within), For: time.Duration(p.For), UpTo: time.Duration(p.UpTo)}
+	},
 }
 
 // calendarWindow is the algorithm whose windows have no period.

@@ -59,7 +59,7 @@ func (p Params) commonPeriod() (common int64, ok bool) {
 }
 
 func (p Params) InTicks(tick int64) (Params, bool) {
-	for _, d := range []*int64{&p.Period, &p.MinGap, &p.Origin} {
+	for _, d := range []*int64{&p.Period, &p.MinGap, &p.Origin, &p.Within, &p.For, &p.UpTo} {
 		if *d > int64(weir.MaxPeriod)/tick || *d < -int64(weir.MaxPeriod)/tick {
 			return p, false
 		}

@@ -44,6 +44,8 @@ type ruleStats struct {
 	Decisions uint64 `json:"decisions"`
 	Refusals  uint64 `json:"refusals"`
 	Overflow  uint64 `json:"overflow"`
+	Bans      uint64 `json:"bans,omitzero"`
+	Unnoted   uint64 `json:"unnoted,omitzero"`
 }
 
 // stats answers with rules and sums. Keys are personal data, so only callers with the scope admin get them.
