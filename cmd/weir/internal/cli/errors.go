@@ -1,4 +1,4 @@
-// Package cli holds what the commands of the program share: errors with hints, texts of limits, flags, streams, signals,
+// Package cli holds what the commands of the program share: errors, flags, streams, signals,
 // progress, plots and logs. It knows no command.
 package cli
 
@@ -7,29 +7,15 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
-// hintedError is an error with its hints.
-type hintedError struct {
-	err   error
-	hints []string
-	code  int
-}
-
-func (e *hintedError) Error() string { return e.err.Error() }
-
-func (e *hintedError) Unwrap() error { return e.err }
-
-// Fail adds hints to err: at least one line that says what to do next. The program exits with code 1.
-func Fail(err error, hints ...string) error { return &hintedError{err, hints, 1} }
-
-// Misuse adds hints to an error of the command line: exit code 2.
-func Misuse(err error, hints ...string) error { return &hintedError{err, hints, 2} }
-
-// Misusef is Misuse with one hint and the text of the error.
-func Misusef(hint, format string, values ...any) error {
-	return Misuse(fmt.Errorf(format, values...), hint)
-}
+// Errors with hints, and their messages.
+var (
+	Fail, Misuse, Misusef = plain.Fail, plain.Misuse, plain.Misusef
+	Plain                 = plain.Message
+)
 
 // Unwritable explains why a command could not write its output, or returns nil for a nil error.
 func Unwritable(command string, err error) error {
@@ -50,22 +36,10 @@ func Report(w io.Writer, err error) (code int) {
 	if quiet, ok := errors.AsType[Exit](err); ok {
 		return int(quiet)
 	}
-	hinted, ok := errors.AsType[*hintedError](err)
-	if !ok {
-		hinted = &hintedError{code: 1}
+	message, hints, code := plain.Told(err)
+	if len(hints) == 0 {
+		hints = []string{"run 'weir --help', or 'weir COMMAND --help' for the flags and examples of one command"}
 	}
-	if len(hinted.hints) == 0 {
-		hinted.hints = []string{"run 'weir --help', or 'weir COMMAND --help' for the flags and examples of one command"}
-	}
-	fmt.Fprintf(w, "weir: %s\nhint: %s\n", Plain(err), strings.Join(hinted.hints, "\nhint: "))
-	return hinted.code
-}
-
-// Plain returns the message with the library's prefix removed from every line.
-func Plain(err error) string {
-	lines := strings.Split(err.Error(), "\n")
-	for i, line := range lines {
-		lines[i] = withNearestZone(strings.TrimPrefix(line, "weir: "))
-	}
-	return strings.Join(lines, "\n")
+	fmt.Fprintf(w, "weir: %s\nhint: %s\n", message, strings.Join(hints, "\nhint: "))
+	return code
 }

@@ -1,10 +1,6 @@
 package cli
 
 import (
-	"strconv"
-	"strings"
-	"time"
-
 	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 )
@@ -14,37 +10,10 @@ var (
 	Printable = plain.Printable
 	Thousands = plain.Thousands
 	Plural    = plain.Plural
+	Duration  = plain.Duration
+	Percent   = plain.Percent
+	Fixed     = plain.Fixed
 )
-
-// Duration returns "1m" for a minute, where Go prints "1m0s".
-func Duration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
 
 // Shorten truncates a key to the width of its column.
 func Shorten(key string) string { return screen.Shorten(key, 60) }
-
-// Percent formats a share, or nothing of nothing. Only none is 0.00%, and only all is 100.00%.
-func Percent(part, whole int64) string {
-	if whole == 0 {
-		return ""
-	}
-	switch text := strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 2, 64) + "%"; {
-	case text == "0.00%" && part > 0:
-		return "<0.01%"
-	case text == "100.00%" && part < whole:
-		return ">99.99%"
-	default:
-		return text
-	}
-}
-
-// Fixed formats a figure with two decimals.
-func Fixed(figure float64) string { return strconv.FormatFloat(figure, 'f', 2, 64) }

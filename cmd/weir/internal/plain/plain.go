@@ -1,4 +1,4 @@
-// Package plain writes texts for people, wherever they read them.
+// Package plain writes texts for people, wherever they read them: counts, durations, limits, and errors with hints. It knows no terminal.
 package plain
 
 import (

@@ -1,8 +1,9 @@
-package cli
+package plain
 
 import (
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,13 +39,12 @@ func TestAPastedTextOfAnotherLimiterIsKnown(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s: is a limit", c.text)
 		}
-		var out strings.Builder
-		Report(&out, LimitError("check", err, LimitForms))
-		if c.limit != "" && !strings.Contains(out.String(), "\nhint: did you mean '"+c.limit+"'?\n") {
-			t.Errorf("%s: got\n%swant the hint %s", c.text, out.String(), c.limit)
+		_, hints, _ := Told(LimitError("check", err, LimitForms))
+		if c.limit != "" && !slices.Contains(hints, "did you mean '"+c.limit+"'?") {
+			t.Errorf("%s: got the hints %q, want %s", c.text, hints, c.limit)
 		}
-		if !strings.HasSuffix(out.String(), "\nhint: docs/from/"+c.page+".md compares the two\n") || strings.Contains(out.String(), "a limit looks like") {
-			t.Errorf("%s: got\n%swant its page, %s, and no list of limits", c.text, out.String(), c.page)
+		if len(hints) == 0 || hints[len(hints)-1] != "docs/from/"+c.page+".md compares the two" || slices.Contains(hints, LimitForms[0]) {
+			t.Errorf("%s: got the hints %q, want its page, %s, and no list of limits", c.text, hints, c.page)
 		}
 		if _, err := os.Stat("../../../../docs/from/" + c.page + ".md"); err != nil {
 			t.Error(err)

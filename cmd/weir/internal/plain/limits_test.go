@@ -1,4 +1,4 @@
-package cli
+package plain
 
 import (
 	"errors"
@@ -27,24 +27,6 @@ func TestCaretsStandBelowTheWord(t *testing.T) {
 		got := pointAt(&weir.SyntaxError{Text: test.text, Offset: test.offset, Word: test.word})
 		if got != test.want {
 			t.Errorf("%q, byte %d:\ngot\n%s\nwant\n%s", test.text, test.offset, got, test.want)
-		}
-	}
-}
-
-func TestEveryErrorIsPrintedWithAHint(t *testing.T) {
-	plainError := errors.New("weir: take: first\nweir: second")
-	for _, test := range []struct {
-		err  error
-		want string
-	}{
-		{plainError, "weir: take: first\nsecond\nhint: run "},
-		{Fail(plainError), "weir: take: first\nsecond\nhint: run "},
-		{Fail(plainError, "do this", "or that"), "weir: take: first\nsecond\nhint: do this\nhint: or that\n"},
-	} {
-		var out strings.Builder
-		Report(&out, test.err)
-		if !strings.HasPrefix(out.String(), test.want) {
-			t.Errorf("%#v: got %q, want %q…", test.err, out.String(), test.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package plain
 
 import (
 	"math/rand/v2"
@@ -85,7 +85,7 @@ func TestAMisspeltZoneGetsTheNearest(t *testing.T) {
 		if err == nil {
 			continue // another zone
 		}
-		said := Plain(err)
+		said := Message(err)
 		_, after, ok := strings.Cut(said, ": did you mean ")
 		got := strings.TrimSuffix(after, "?")
 		if !ok || !slices.Contains(names, got) {
@@ -116,8 +116,8 @@ func TestATextThatIsNoNameOfAZoneGetsANearOne(t *testing.T) {
 		"Local": "such as Europe/Paris", "+01:00": "such as Europe/Paris", "localtime": "such as Europe/Paris",
 	} {
 		_, err := weir.New(weir.Quota{Count: 1, Unit: weir.Day, Zone: text})
-		if err == nil || !strings.HasSuffix(Plain(err), want) {
-			t.Errorf("%q: %v, want the end %s", text, Plain(err), want)
+		if err == nil || !strings.HasSuffix(Message(err), want) {
+			t.Errorf("%q: %v, want the end %s", text, Message(err), want)
 		}
 	}
 }
