@@ -97,17 +97,18 @@ func (p Pattern) Compare(limits []string, s Scenario) (Comparison, error) {
 	asked := c.offered(offers)
 	c.Moved = s.moved(clients)
 	steady := s
-	steady.Lose, steady.Return = 0, 0
+	steady.Lose, steady.Return, steady.Attempts = 0, 0, nil
 	scenarios := []*Scenario{&s}
 	if c.Moved > 0 {
 		scenarios = append(scenarios, &steady)
 	}
 	progress := tape.Progress{Tell: s.Progress, Of: int64(len(offers)) * int64(len(candidates)*len(scenarios))}
-	for _, candidate := range candidates {
+	for i, candidate := range candidates {
 		var reports []ComparisonReport
 		for _, scenario := range scenarios {
 			r, err := newRun(p, candidate, scenario, clients, len(offers))
 			if err == nil {
+				r.limit = i
 				err = r.all(offers, &progress)
 			}
 			if err != nil {

@@ -32,6 +32,7 @@ type run struct {
 	random    *rand.Rand
 	attempts  int64
 	ledger    ledger
+	limit     int // the place of the candidate
 }
 
 func newRun(p Pattern, c replay.Candidate, s *Scenario, clients, offers int) (*run, error) {
@@ -151,6 +152,9 @@ func (r *run) ask(c caller) error {
 
 // answer writes the decision down. A client that retries comes back.
 func (r *run) answer(c caller, d weir.Decision) {
+	if tell := r.scenario.Attempts; tell != nil {
+		tell(Attempt{r.limit, time.Unix(0, r.now).UTC(), time.Duration(r.now - r.start), int(c.client), int64(c.cost), int(c.retries), d})
+	}
 	if d.Allowed {
 		r.ledger.admit(c, r.now, int64(d.Delay))
 		return

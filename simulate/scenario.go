@@ -33,6 +33,19 @@ type Scenario struct {
 	Server weir.Rate
 	// Progress, if not nil, receives the number of requests decided so far and the total, from time to time.
 	Progress func(done, of int64)
+	// Attempts, if not nil, receives each attempt as it is answered, of one limit after the other. Default: nobody is told.
+	Attempts func(Attempt)
+}
+
+// Attempt is one attempt of a request, and its answer.
+type Attempt struct {
+	Limit    int           // the place of the limit among those that Compare tries
+	At       time.Time     // virtual: the windows of limits begin by it
+	After    time.Duration // since the start of the traffic
+	Client   int           // from 0
+	Cost     int64
+	Retries  int // how often the client has come back with this request
+	Decision weir.Decision
 }
 
 const maxProcesses = 1000

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // Explanation describes a limit. Its texts are sentences.
@@ -35,11 +35,11 @@ func capacityOf(d *weir.Description) string {
 	case d.Owes:
 		return "Any cost: it goes ahead at once, and the next request waits until it is paid for."
 	case d.Stateless && d.Capacity > 0:
-		return cli.Thousands(d.Capacity) + " units."
+		return plain.Thousands(d.Capacity) + " units."
 	case d.Capacity == 0:
 		return "0: no cost is admitted."
 	}
-	return cli.Thousands(d.Capacity) + ": the largest cost that a fresh key admits. A larger cost is never admitted."
+	return plain.Thousands(d.Capacity) + ": the largest cost that a fresh key admits. A larger cost is never admitted."
 }
 
 // burstOf tells what goes ahead at once, and how units come back.
@@ -51,12 +51,12 @@ func burstOf(d *weir.Description) string {
 	case d.Capacity == 0:
 		return "It refuses every request."
 	case d.Gap > 0:
-		first = "None: attempts must be at least " + cli.Duration(d.Gap) + " apart."
+		first = "None: attempts must be at least " + plain.Duration(d.Gap) + " apart."
 	default:
 		first = "After a pause " + goAhead(d.Burst) + " at once."
 	}
 	if d.Delay > 0 {
-		more = fmt.Sprintf(" Up to %s are delayed. It refuses more than that.", cli.Plural(d.Capacity-d.Burst, "further request"))
+		more = fmt.Sprintf(" Up to %s are delayed. It refuses more than that.", plain.Plural(d.Capacity-d.Burst, "further request"))
 	}
 	back = " Units come back " + d.RefillText
 	switch {
@@ -65,7 +65,7 @@ func burstOf(d *weir.Description) string {
 	case d.Rate.Count > 0:
 		back += "; the period is " + periodOf(d.Rate)
 	case d.Lease > 0:
-		back += ", or after " + cli.Duration(d.Lease)
+		back += ", or after " + plain.Duration(d.Lease)
 	}
 	return withNote(first+more+back+".", d.Note)
 }
@@ -82,22 +82,22 @@ func withNote(text, note string) string {
 func worstOf(d *weir.Description) string {
 	switch {
 	case d.Held:
-		return fmt.Sprintf("%s held at any instant. It limits no rate: short requests pass as fast as they end.", cli.Plural(d.Capacity, "slot"))
+		return fmt.Sprintf("%s held at any instant. It limits no rate: short requests pass as fast as they end.", plain.Plural(d.Capacity, "slot"))
 	case d.Rate.Count > 0:
-		text := fmt.Sprintf("%s within any %s.", cli.Thousands(d.Worst), periodOf(d.Rate))
+		text := fmt.Sprintf("%s within any %s.", plain.Thousands(d.Worst), periodOf(d.Rate))
 		switch {
 		case d.Owes:
 			text += " This holds for a cost of 1."
 		case d.Delays:
 			text += " This holds for callers that obey their delay."
 		case d.Refill == weir.RefillRate:
-			text += fmt.Sprintf(" %s + %s × T within any stretch T.", cli.Thousands(d.Burst), d.Rate)
+			text += fmt.Sprintf(" %s + %s × T within any stretch T.", plain.Thousands(d.Burst), d.Rate)
 		}
 		return text
 	case d.Capacity == 0:
 		return "0."
 	case !d.Stateless: // windows of the calendar
-		return fmt.Sprintf("%s in each window, and up to %s within a short time around a boundary.", cli.Thousands(d.Capacity), cli.Thousands(2*d.Capacity))
+		return fmt.Sprintf("%s in each window, and up to %s within a short time around a boundary.", plain.Thousands(d.Capacity), plain.Thousands(2*d.Capacity))
 	}
 	return "None: it has no bound."
 }
@@ -120,27 +120,27 @@ func goAhead(n int64) string {
 	if n == 1 {
 		return "1 request goes ahead"
 	}
-	return cli.Plural(n, "request") + " go ahead"
+	return plain.Plural(n, "request") + " go ahead"
 }
 
 // size formats a number of bytes.
 func size(bytes int64) string {
 	switch {
 	case bytes < 10<<10:
-		return cli.Plural(bytes, "byte")
+		return plain.Plural(bytes, "byte")
 	case bytes < 10<<20:
-		return cli.Thousands(bytes>>10) + " KiB"
+		return plain.Thousands(bytes>>10) + " KiB"
 	}
-	return cli.Thousands(bytes>>20) + " MiB"
+	return plain.Thousands(bytes>>20) + " MiB"
 }
 
 // spacing returns the time between two units at the rate.
 func spacing(r weir.Rate) string {
 	each := r.Period / time.Duration(r.Count)
 	if r.Period%time.Duration(r.Count) != 0 {
-		return "about " + cli.Duration(each)
+		return "about " + plain.Duration(each)
 	}
-	return cli.Duration(each)
+	return plain.Duration(each)
 }
 
 // periodOf returns the period of a rate as text: 1s, 10s, 1d.

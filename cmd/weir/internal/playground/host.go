@@ -1,0 +1,12 @@
+package playground
+
+import "io"
+
+// Host is what the page lends to an answer. The zero Host lends nothing.
+type Host struct {
+	// Log is the log that someone has dropped, and Size its size in bytes.
+	Log  io.Reader
+	Size int64
+	// Progress, if not nil, is told how far an answer is, from time to time.
+	Progress func(stage string, done, of int64)
+}
