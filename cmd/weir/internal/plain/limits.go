@@ -23,7 +23,7 @@ var OneSubjectLimits = []string{"bursty 5/s over 1s", "warm up 5/s over 30s", "n
 var (
 	ruleLimitForms = []string{
 		"a limit looks like: " + strings.Join(RuleLimits[:5], ", "),
-		"or: " + strings.Join(RuleLimits[5:], ", ") + "; join several with 'and'",
+		"or: " + strings.Join(RuleLimits[5:], ", ") + "; join several with 'and', like: 5/m and ban 1m up to 24h after 5/10m",
 	}
 	LimitForms = append(ruleLimitForms[:2:2], "or, alone: "+strings.Join(OneSubjectLimits, ", "))
 	RuleForms  = append([]string{"a rule is NAME=LIMIT, like: login=token bucket 5/m burst 5"}, ruleLimitForms...)
@@ -83,6 +83,8 @@ func limitHint(code weir.Code) string {
 		return "nginx limit_req works in weir pace and weir replay, at a rate per second or minute; elsewhere use a leaky bucket, like: leaky bucket 5/s queue 10"
 	case weir.CodeEngine:
 		return "Redis holds counts up to 1e9 and whole microseconds exactly; the memory engine holds more"
+	case weir.CodeBan:
+		return "a ban stands once beside the limit whose refusals it counts, like: 5/m and ban 1m up to 24h after 5/10m"
 	case weir.CodeHeld:
 		return "charge: after counts a cost that is known after the work: give the slots a rule of their own"
 	}
