@@ -78,7 +78,7 @@ func (l Cycle) window() string {
 func (l Cycle) describe() Description {
 	return Description{
 		Rate: l.Rate, Burst: l.Rate.Count, Worst: 2 * l.Rate.Count, Window: l.Rate.Period,
-		Phase:  l.Origin % l.Rate.Period,
+		Phase: l.Origin % l.Rate.Period, FromFirstUse: l.FromFirstUse,
 		Refill: RefillWindow, RefillText: "all at once when the next cycle begins; unused units are lost", Note: boundaryNote,
 	}
 }

@@ -48,6 +48,7 @@ type Description struct {
 	Owes         bool // any cost goes ahead, and the next request waits until it is paid for
 	Stateless    bool // no key has a state
 	InRules      bool // rules and engines can hold it
+	FromFirstUse bool // windows of a key begin with its first use, so keys have different ones
 	Planned      bool // a waiting caller that wakes late does not delay later ones
 
 	// Refill is how units come back, and RefillText says it in words. Note says what to know about the limit; it may be empty.

@@ -169,6 +169,25 @@ func ExampleFixedWindow() {
 	// 100 at the boundary
 }
 
+// A window begins with the first request that is admitted, here at 10:00:40, and lasts for the period.
+func ExampleFirstWindow() {
+	limiter, err := weir.New(weir.FirstWindow{Rate: weir.Per(2, time.Minute)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	start := time.Date(2026, 1, 1, 10, 0, 40, 0, time.UTC)
+	for _, after := range []time.Duration{0, 30 * time.Second, 59 * time.Second, time.Minute} {
+		d := limiter.TakeAt(start.Add(after), 1)
+		fmt.Println(after, d.Allowed, d.RetryAfter)
+	}
+	// Output:
+	// 0s true 0s
+	// 30s true 0s
+	// 59s false 1s
+	// 1m0s true 0s
+}
+
 // A sliding window admits nothing more at the boundary, and its full count again in the minute that follows: at most
 // one less than twice the count in any interval of one period.
 func ExampleSlidingWindow() {

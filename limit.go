@@ -11,8 +11,8 @@ import (
 	"github.com/weirflow/weir/internal/duration"
 )
 
-// Limit is one of this package's limits: TokenBucket, LeakyBucket, FixedWindow, SlidingWindow, SlidingLog, RateGate,
-// Cycle, Quota, Concurrency, Unlimited or DenyAll, beside others a Ban, and in process Bursty, WarmUp or NginxLimitReq. It is a
+// Limit is one of this package's limits: TokenBucket, LeakyBucket, FixedWindow, FirstWindow, SlidingWindow, SlidingLog,
+// RateGate, Cycle, Quota, Concurrency, Unlimited or DenyAll, beside others a Ban, and in process Bursty, WarmUp or NginxLimitReq. It is a
 // plain value. String and MarshalText print it in the form that ParseLimit reads.
 //
 // The set is closed. Code that acts on any limit asks [Describe], not the type.

@@ -32,6 +32,8 @@ var everyLimit = []weir.Limit{
 	weir.LeakyBucket{Rate: weir.PerSecond(7), Queue: 4, NoDelay: 1},
 	weir.FixedWindow{Rate: weir.PerSecond(5)},
 	weir.FixedWindow{Rate: weir.Per(40, 90*time.Minute)},
+	weir.FirstWindow{Rate: weir.PerSecond(5)},
+	weir.FirstWindow{Rate: weir.Per(2000, 90*time.Minute)}, // with more units than a word holds
 	weir.SlidingWindow{Rate: weir.PerSecond(5)},
 	weir.SlidingWindow{Rate: weir.Per(50, 1500*time.Millisecond)},
 	weir.SlidingLog{Rate: weir.PerSecond(5), Gap: 10 * time.Millisecond},

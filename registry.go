@@ -11,7 +11,7 @@ import (
 // package knows of a limit, except its fields and its four functions. A new limit needs a file with its type and its
 // entry, and a line here.
 var kinds = []*kind{
-	&tokenBucketKind, &leakyBucketKind, &fixedWindowKind, &slidingWindowKind, &slidingLogKind, &rateGateKind,
+	&tokenBucketKind, &leakyBucketKind, &fixedWindowKind, &firstWindowKind, &slidingWindowKind, &slidingLogKind, &rateGateKind,
 	&cycleKind, &quotaKind, &concurrencyKind, &banKind, &unlimitedKind, &denyAllKind, &burstyKind, &warmUpKind, &nginxKind,
 }
 

@@ -12,7 +12,7 @@ import (
 
 // limitsOfAllKinds are limits of every kind.
 var limitsOfAllKinds = []string{
-	"token bucket 10/s burst 20", "leaky bucket 5/s queue 10 nodelay 3", "fixed window 100/1m", "sliding window 1000/h",
+	"token bucket 10/s burst 20", "leaky bucket 5/s queue 10 nodelay 3", "fixed window 100/1m", "first window 100/1m", "sliding window 1000/h",
 	"sliding log 5/10s gap 1s count denied", "sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms origin 250ms",
 	"cycle 50/500ms from first use", "quota 100/month from day 15 at 06:00 in Europe/Paris",
 	"concurrency 20 lease 30s", "concurrency 20", "bursty 5/s over 1s", "warm up 5/s over 4s cold 3",

@@ -15,6 +15,7 @@ import (
 //	token bucket 10/s burst 20
 //	leaky bucket 5/s queue 10 nodelay 3
 //	fixed window 100/1m
+//	first window 100/1m
 //	sliding window 1000/h
 //	sliding log 5/10s gap 1s count denied
 //	rate gate 2/s

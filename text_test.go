@@ -26,6 +26,8 @@ func TestLimitTextParsesAndPrintsBack(t *testing.T) {
 		{"leaky bucket 5/s queue 0 nodelay 0", "leaky bucket 5/s", weir.LeakyBucket{Rate: weir.PerSecond(5)}},
 		{"fixed window 100/1m", "fixed window 100/m", weir.FixedWindow{Rate: weir.PerMinute(100)}},
 		{"fixed window 7/2w", "", weir.FixedWindow{Rate: weir.Per(7, 14*24*time.Hour)}},
+		{"first window 100/1m", "first window 100/m", weir.FirstWindow{Rate: weir.PerMinute(100)}},
+		{"first window 7/2w", "", weir.FirstWindow{Rate: weir.Per(7, 14*24*time.Hour)}},
 		{"sliding window 1000/h", "", weir.SlidingWindow{Rate: weir.PerHour(1000)}},
 		{"sliding window 1/1h30m", "", weir.SlidingWindow{Rate: weir.Per(1, 90*time.Minute)}},
 		{"sliding window 1/1h0m30s", "", weir.SlidingWindow{Rate: weir.Per(1, time.Hour+30*time.Second)}},
@@ -77,7 +79,7 @@ func TestLimitTextParsesAndPrintsBack(t *testing.T) {
 
 // These words may begin a limit.
 const (
-	inRules = "a rate such as 10/s or a limit (token bucket, leaky bucket, fixed window, sliding window, sliding log, rate gate, cycle, quota, concurrency, ban, unlimited, deny all"
+	inRules = "a rate such as 10/s or a limit (token bucket, leaky bucket, fixed window, first window, sliding window, sliding log, rate gate, cycle, quota, concurrency, ban, unlimited, deny all"
 	ofRule  = inRules + ")" // rules refuse the other two
 	aLimit  = inRules + ", bursty, warm up, nginx limit_req)"
 )

@@ -149,7 +149,8 @@ func (f Functions) Delay(s State, now int64) int64 {
 //     unit takes under the limit that wrote the state; the instant of the last
 //     change of that limit; and the newest instant that a caller was promised
 //   - FixedWindow: the number of the window since the Unix epoch, and its units
-//   - SlidingWindow: also the units of the window before
+//   - FirstWindow: the start of the window, and its units
+//   - SlidingWindow: as FixedWindow, and the units of the window before
 //   - Cycle: the number of the cycle, and the units of it and of later ones
 //   - Quota: the Unix second of the last admission, and the units of its window
 //   - Ban: the instant of the last refusal or the last begin of a ban; the end of the ban; by how many doublings the next one is longer; the

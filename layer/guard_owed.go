@@ -42,7 +42,7 @@ type debt struct {
 
 // portion is the units granted under one limit that the limit has not refilled. Its meaning depends on the limit.
 type portion struct {
-	at    int64 // when a bucket will be full again, the number of a window, or the time of the last entry of a log
+	at    int64 // when a bucket will be full again, the number of a window, its start if each key has its own, or the time of the last entry of a log
 	units int64
 }
 
@@ -134,7 +134,7 @@ func (d *debt) giveBack(cost int64, taken, now time.Time, peers int64) {
 		switch l.lapse(p, now); {
 		case l.refill == weir.RefillRate:
 			p.at = max(p.at-scaled(cost, l.periodOf(peers), l.count), now.UnixNano())
-		case l.refill == weir.RefillWindow && l.index(taken) != l.index(now), l.refill == weir.RefillEach && now.Sub(taken) >= l.period:
+		case l.refill == weir.RefillWindow && !l.counts(p, taken, now), l.refill == weir.RefillEach && now.Sub(taken) >= l.period:
 		default:
 			p.units = max(p.units-cost, 0)
 		}
@@ -165,7 +165,9 @@ func (l *limit) lapse(p *portion, now time.Time) {
 	case weir.RefillRate:
 		p.at = max(p.at, at)
 	case weir.RefillWindow:
-		if at = l.index(now); at != p.at {
+		if l.own {
+			l.lapseOwn(p, at)
+		} else if at = l.index(now); at != p.at {
 			*p = portion{at: at}
 		}
 	case weir.RefillEach:
@@ -174,6 +176,21 @@ func (l *limit) lapse(p *portion, now time.Time) {
 		}
 		p.at, p.units = at, min(p.units, l.capacity)
 	}
+}
+
+// lapseOwn ends a window that began with the first unit of the portion. The next unit begins another.
+func (l *limit) lapseOwn(p *portion, now int64) {
+	if p.units == 0 || now-p.at >= int64(l.period) {
+		*p = portion{at: now}
+	}
+}
+
+// counts reports whether units that were taken at an instant are of the window of a portion, as of now.
+func (l *limit) counts(p *portion, taken, now time.Time) bool {
+	if l.own {
+		return taken.UnixNano() >= p.at
+	}
+	return l.index(taken) == l.index(now)
 }
 
 // amount returns the units of a portion.
@@ -357,7 +374,7 @@ func (g *Guarded) lapsed(j *job, now time.Time) bool {
 	for i, q := range j.call.Requests {
 		f := factsOf(q.Rule)
 		asked := q.Cost
-		if q.Rule, q.Cost = f.units, f.outstanding(asked, age, f.sameWindow(j.at, now)); q.Rule == nil {
+		if q.Rule, q.Cost = f.units, f.outstanding(asked, age, f.sameWindow(j.at, now, j.call.Taken != nil)); q.Rule == nil {
 			continue
 		}
 		g.counts.lost.Add(uint64(asked - q.Cost))

@@ -19,11 +19,12 @@ type limit struct {
 	period, phase time.Duration
 	capacity      int64
 	quota         weir.Limit // if its windows are of the calendar, which have no period
+	own           bool       // each key has its own windows, which begin with its first use
 }
 
 func limitOf(l weir.Limit) limit {
 	d := weir.Describe(l)
-	known := limit{refill: d.Refill, count: d.Rate.Count, period: d.Rate.Period, phase: d.Phase, capacity: d.Capacity}
+	known := limit{refill: d.Refill, count: d.Rate.Count, period: d.Rate.Period, phase: d.Phase, capacity: d.Capacity, own: d.FromFirstUse}
 	if d.Calendar != 0 {
 		known.count, known.period, known.quota = d.Capacity, math.MaxInt64, l
 	}
@@ -128,7 +129,8 @@ func (f *facts) outstanding(n int64, age time.Duration, sameWindow bool) int64 {
 	return max(n, 0)
 }
 
-// index returns the number of the window at an instant, or of a quota the second of its start.
+// index returns the number of the window at an instant, or of a quota the second of its start. Limits whose keys have their
+// own windows have none.
 func (l *limit) index(now time.Time) int64 {
 	if l.quota != nil {
 		start, _, _ := weir.Kit.CalendarWindow(l.quota, now)
@@ -142,9 +144,18 @@ func (l *limit) index(now time.Time) int64 {
 	return index
 }
 
-// sameWindow reports whether no window of the rule has ended between two instants of this process's clock.
-func (f *facts) sameWindow(a, b time.Time) bool {
-	return !slices.ContainsFunc(f.limits, func(l limit) bool { return l.refill == weir.RefillWindow && l.index(a) != l.index(b) })
+// sameWindow reports whether no window of the rule has ended between two instants of this process's clock. It does not know
+// when windows begin of which each key has its own. A call that tells when its units were taken leaves those to the engine.
+func (f *facts) sameWindow(a, b time.Time, tells bool) bool {
+	return !slices.ContainsFunc(f.limits, func(l limit) bool {
+		switch {
+		case l.refill != weir.RefillWindow:
+			return false
+		case l.own:
+			return !tells
+		}
+		return l.index(a) != l.index(b)
+	})
 }
 
 // scaled returns a × b / c, rounded down, and the largest number if it is larger. None of them is negative.

@@ -23,8 +23,8 @@ func drawLimit(draw *rand.Rand) weir.Limit {
 		weir.FixedWindow{Rate: rate}, weir.SlidingWindow{Rate: rate}, weir.Cycle{Rate: rate, Origin: time.Duration(draw.Int64())},
 		weir.SlidingLog{Rate: weir.Per(min(rate.Count, 1000), period), Gap: time.Duration(draw.Int64N(int64(period) + 1)), CountDenied: draw.IntN(2) == 0},
 		weir.RateGate{Rate: weir.Per(min(rate.Count, 1000), period)}, weir.Concurrency{Slots: n, Lease: period},
-		weir.Quota{Count: n, Unit: weir.CalendarUnit(1 + draw.IntN(5)), Zone: "Europe/Paris"},
-	}[draw.IntN(10)]
+		weir.Quota{Count: n, Unit: weir.CalendarUnit(1 + draw.IntN(5)), Zone: "Europe/Paris"}, weir.FirstWindow{Rate: rate},
+	}[draw.IntN(11)]
 }
 
 // Whatever the limits and the number of processes, a share of them decides, and the engine gets what it granted.

@@ -21,6 +21,7 @@ func concurrentTotals(f *fixture) {
 		weir.TokenBucket{Rate: weir.PerHour(sharedLimit)},
 		weir.LeakyBucket{Rate: weir.PerHour(1), Queue: sharedLimit - 1},
 		weir.FixedWindow{Rate: weir.PerDay(sharedLimit)},
+		weir.FirstWindow{Rate: weir.PerDay(sharedLimit)},
 		weir.Quota{Count: sharedLimit, Unit: weir.Day},
 		weir.SlidingWindow{Rate: weir.PerDay(sharedLimit)},
 		weir.SlidingLog{Rate: weir.PerDay(sharedLimit)},

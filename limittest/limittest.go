@@ -59,6 +59,7 @@ var pieces = []struct {
 	{"ALateSettlementGivesBackOnlyWhatStillCounts", lateSettlement},
 	{"AnUndoIsOfItsOwnTake", undoCalls},
 	{"RandomSettlementsLeaveWhatTheTrueCostsLeave", randomSettlements},
+	{"AFirstWindowIsBegunByItsFirstUnit", firstWindows},
 	{"EverySettlementEndsEverySlot", settlementEndsSlots},
 	{"AReservationIsSettledOnce", settledOnce},
 	{"SlotsAreRenewedWhileTheyAreHeld", renewsSlots},

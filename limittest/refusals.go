@@ -24,7 +24,7 @@ func refusalNamed(f *fixture) {
 			weir.SlidingLog{Rate: weir.Per(6, 2*time.Second), Gap: 300 * time.Millisecond},
 			weir.TokenBucket{Rate: weir.PerSecond(3), Burst: 5},
 		},
-		{weir.TokenBucket{Rate: weir.PerSecond(3), Burst: 5}, weir.SlidingWindow{Rate: weir.PerSecond(4)}, weir.Cycle{Rate: weir.PerMinute(30)}},
+		{weir.TokenBucket{Rate: weir.PerSecond(3), Burst: 5}, weir.SlidingWindow{Rate: weir.PerSecond(4)}, weir.FirstWindow{Rate: weir.PerMinute(25)}, weir.Cycle{Rate: weir.PerMinute(30)}},
 		{weir.Unlimited{}, weir.TokenBucket{Rate: weir.PerHour(5)}, weir.FixedWindow{Rate: weir.PerHour(5)}},
 		{weir.TokenBucket{Rate: weir.PerHour(5)}, weir.DenyAll{}},
 	} {

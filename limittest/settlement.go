@@ -16,7 +16,7 @@ func lateSettlement(f *fixture) {
 	period := 100 * time.Second
 	rate := weir.Per(5, period)
 	for limit, left := range map[weir.Limit]int64{
-		weir.FixedWindow{Rate: rate}: 2, weir.SlidingWindow{Rate: rate}: 2, weir.Cycle{Rate: rate}: 2,
+		weir.FixedWindow{Rate: rate}: 2, weir.FirstWindow{Rate: rate}: 2, weir.SlidingWindow{Rate: rate}: 2, weir.Cycle{Rate: rate}: 2,
 		weir.SlidingLog{Rate: rate}: 2, weir.RateGate{Rate: rate}: 2, weir.TokenBucket{Rate: rate}: 5,
 	} {
 		rule := f.rule("late "+limit.String(), limit)

@@ -65,6 +65,7 @@ func stateOutlivesChange(f *fixture) {
 
 	for _, kind := range []func(weir.Rate) weir.Limit{
 		func(r weir.Rate) weir.Limit { return weir.FixedWindow{Rate: r} },
+		func(r weir.Rate) weir.Limit { return weir.FirstWindow{Rate: r} },
 		func(r weir.Rate) weir.Limit { return weir.SlidingWindow{Rate: r} },
 		func(r weir.Rate) weir.Limit { return weir.SlidingLog{Rate: r} },
 	} {
@@ -78,6 +79,7 @@ func stateOutlivesChange(f *fixture) {
 func anotherState(f *fixture) {
 	limits := []weir.Limit{
 		weir.FixedWindow{Rate: weir.PerDay(5)}, weir.FixedWindow{Rate: weir.PerHour(5)}, weir.FixedWindow{Rate: weir.Per(5, 48*time.Hour)},
+		weir.FirstWindow{Rate: weir.PerDay(5)}, weir.FirstWindow{Rate: weir.PerHour(5)},
 		weir.SlidingWindow{Rate: weir.PerDay(5)}, weir.SlidingWindow{Rate: weir.PerHour(5)},
 		weir.SlidingLog{Rate: weir.PerDay(5)}, weir.SlidingLog{Rate: weir.PerHour(5)},
 		weir.Quota{Count: 5, Unit: weir.Day}, weir.Quota{Count: 5, Unit: weir.Month},

@@ -16,6 +16,7 @@ func everyLimit() []weir.Limit {
 		weir.LeakyBucket{Rate: weir.PerMinute(7), Queue: 4},
 		weir.LeakyBucket{Rate: rate, Queue: 4, NoDelay: 4},
 		weir.FixedWindow{Rate: rate},
+		weir.FirstWindow{Rate: rate},
 		weir.Quota{Count: rate.Count, Unit: weir.Month},
 		weir.SlidingWindow{Rate: rate},
 		weir.SlidingLog{Rate: rate},

@@ -22,7 +22,7 @@ func everyLimit(n int64) []weir.Limit {
 	return []weir.Limit{
 		weir.TokenBucket{Rate: weir.Per(n, ages)}, weir.LeakyBucket{Rate: weir.Per(n, ages), Queue: n - 1},
 		weir.FixedWindow{Rate: weir.Per(n, ages)}, weir.SlidingWindow{Rate: weir.Per(n, ages)}, weir.Cycle{Rate: weir.Per(n, ages)},
-		weir.Quota{Count: n, Unit: weir.Year},
+		weir.Quota{Count: n, Unit: weir.Year}, weir.FirstWindow{Rate: weir.Per(n, ages)},
 		weir.SlidingLog{Rate: weir.Per(n, ages)}, weir.RateGate{Rate: weir.Per(n, ages)}, weir.Concurrency{Slots: n, Lease: ages},
 	}
 }

@@ -24,7 +24,7 @@ func everyKind(n int64) []weir.Limit {
 		weir.TokenBucket{Rate: weir.Per(n, ages)}, weir.LeakyBucket{Rate: weir.Per(n, ages), Queue: n - 1},
 		weir.FixedWindow{Rate: weir.Per(n, ages)}, weir.SlidingWindow{Rate: weir.Per(n, ages)}, weir.SlidingLog{Rate: weir.Per(n, ages)},
 		weir.RateGate{Rate: weir.Per(n, ages)}, weir.Cycle{Rate: weir.Per(n, ages)}, weir.Concurrency{Slots: n, Lease: time.Hour},
-		weir.Quota{Count: n, Unit: weir.Year},
+		weir.Quota{Count: n, Unit: weir.Year}, weir.FirstWindow{Rate: weir.Per(n, ages)},
 	}
 }
 

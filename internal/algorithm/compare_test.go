@@ -66,6 +66,11 @@ var kinds = map[string]func(*source) *pair{
 		return newPair(fmt.Sprintf("fixed window %d/%d", limit, period),
 			algorithm.NewFixedWindow(limit, period), newWindowModel(limit, period, false))
 	},
+	"FirstWindow": func(s *source) *pair {
+		limit, period := s.rate()
+		return newPair(fmt.Sprintf("first window %d/%d", limit, period),
+			algorithm.NewFirstWindow(limit, period), newFirstModel(limit, period))
+	},
 	"SlidingWindow": func(s *source) *pair {
 		limit, period := s.rate()
 		return newPair(fmt.Sprintf("sliding window %d/%d", limit, period),

@@ -40,6 +40,7 @@ func FuzzChangingLeakyBucketEqualsTheModel(f *testing.F) {
 	fuzzEqualsTheModel(f, "ChangingLeakyBucket")
 }
 func FuzzFixedWindowEqualsTheModel(f *testing.F)   { fuzzEqualsTheModel(f, "FixedWindow") }
+func FuzzFirstWindowEqualsTheModel(f *testing.F)   { fuzzEqualsTheModel(f, "FirstWindow") }
 func FuzzSlidingWindowEqualsTheModel(f *testing.F) { fuzzEqualsTheModel(f, "SlidingWindow") }
 func FuzzSlidingLogEqualsTheModel(f *testing.F)    { fuzzEqualsTheModel(f, "SlidingLog") }
 func FuzzRateGateEqualsTheModel(f *testing.F)      { fuzzEqualsTheModel(f, "RateGate") }

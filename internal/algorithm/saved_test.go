@@ -64,6 +64,8 @@ func TestNumbersOfNoStateAreRefused(t *testing.T) {
 		"a cycle before all time":       {algorithm.NewCycle(1, second, 0), []int64{math.MinInt64/second - 2, 1}},
 		"a new window with units":       {algorithm.NewSlidingWindow(1, second), []int64{math.MinInt64, 0, 1}},
 		"a quota of less than no units": {algorithm.NewQuota(1, second, calendar.Calendar{Unit: calendar.Day, Zone: time.UTC}), []int64{0, -1}},
+		"a first window of no units":    {algorithm.NewFirstWindow(1, second), []int64{5, 0}},
+		"a first window of a number":    {algorithm.NewFirstWindow(1, second), []int64{5}},
 		"less than no units":            {window, []int64{0, -1}},
 		"a window with one before":      {window, []int64{0, 1, 1}},
 		"too many units":                {algorithm.NewSlidingWindow(1, 1), []int64{0, 0, math.MaxInt64}},

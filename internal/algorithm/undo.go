@@ -27,6 +27,9 @@ func SameState(a, b Algorithm) bool {
 	case *FixedWindow:
 		y, ok := b.(*FixedWindow)
 		return ok && x.period == y.period
+	case *FirstWindow:
+		y, ok := b.(*FirstWindow)
+		return ok && x.period == y.period
 	case *SlidingWindow:
 		y, ok := b.(*SlidingWindow)
 		return ok && x.period == y.period

@@ -25,6 +25,15 @@ func IdleWord(a Worder, word uint64, base, now int64) bool {
 	return Idle(a, a.Unpack(word, base), now)
 }
 
+// Behind returns how far before an instant the base of words has to lie that were written until then: the oldest state that
+// is not idle begins behind it. Words of a first window reach less far, and its period is enough.
+func Behind(a Worder) int64 {
+	if f, ok := a.(*FirstWindow); ok {
+		return f.period
+	}
+	return 2 * maxPeriod
+}
+
 // Rate is what words of a bucket mean: the ticks of a unit, the ticks of a nanosecond, and the units of a leaky bucket
 // without delay. For a cycle, Unit is the permits of a cycle. It is zero for other limits.
 type Rate struct{ Unit, Den, NoDelay int64 }
@@ -88,6 +97,7 @@ type WordDecider struct {
 	Bucket  *TokenBucket // of either kind. A caller may ask DecideWord of this and the next first, with one call less
 	Sliding *SlidingWindow
 	quota   *Quota
+	first   *FirstWindow
 }
 
 // NewWordDecider returns that of a limit.
@@ -106,6 +116,8 @@ func NewWordDecider(limit Worder) WordDecider {
 		d.Sliding = l
 	case *Quota:
 		d.quota = l
+	case *FirstWindow:
+		d.first = l
 	}
 	return d
 }
@@ -127,6 +139,8 @@ func (d *WordDecider) Decide(word uint64, base, now, n int64, a *Answer) (next u
 		next, allowed, ok = d.Sliding.DecideWord(word, base, now, n, a)
 	case d.quota != nil:
 		next, allowed, ok = d.quota.decideWord(word, base, now, n, a)
+	case d.first != nil:
+		next, allowed, ok = d.first.decideWord(word, base, now, n, a)
 	}
 	if ok {
 		return next, allowed, true

@@ -26,6 +26,7 @@ func worders() []worder {
 		{NewLeakyBucket(10, second, 9, 4), second}, {NewLeakyBucket(10, second, 9, 9), second}, {NewLeakyBucket(10, second, 9, 1<<53), second},
 		{NewLeakyBucket(1, year, 3, 1), year / 20}, {NewLeakyBucket(1, year, 1<<20, 3), year / 20},
 		{NewFixedWindow(100, 60*second), 3 * second}, {NewFixedWindow(1<<40, second), 3 * second},
+		{NewFirstWindow(100, 60*second), 3 * second}, {NewFirstWindow(1020, 7), 2}, {NewFirstWindow(1<<40, second), 3 * second}, {NewFirstWindow(5, year), year / 20},
 		{NewCycle(100, 60*second, 0), 3 * second}, {NewCycle(1<<40, second, second/3), 3 * second}, {NewCycle(5, second, 7), second / 2},
 		{NewCycle(7, 7, 3), 5}, {NewCycle(1, year, year-1), year / 20},
 		{NewSlidingWindow(1000, 3600*second), 3 * second}, {NewSlidingWindow(60_000, second), 3 * second}, {NewSlidingWindow(5, second), second / 2},

@@ -146,7 +146,7 @@ func (l *load) addLimit(n *loadedName, words algorithm.Worder) {
 			n.unread = "the name comes twice"
 			return
 		}
-		base := algorithm.AddSaturating(l.now, -2*int64(rule.MaxPeriod)) // the longest window begins behind it
+		base := algorithm.AddSaturating(l.now, -algorithm.Behind(words))
 		n.states = l.engine.newStates(n.name, words, n.apart, base)
 		l.engine.states.Store(n.name, n.states)
 	}

@@ -21,6 +21,7 @@ var every = map[string]func(r *rand.Rand) algorithm.Algorithm{
 		return algorithm.NewLeakyBucket(1+r.Int64N(40), 1+r.Int64N(3e9), queue, r.Int64N(queue+1))
 	},
 	"fixed window":   func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewFixedWindow(1+r.Int64N(20), 1e9) },
+	"first window":   func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewFirstWindow(1+r.Int64N(20), 1e9) },
 	"sliding window": func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewSlidingWindow(1+r.Int64N(20), 1e9) },
 	"cycle": func(r *rand.Rand) algorithm.Algorithm {
 		return algorithm.NewCycle(1+r.Int64N(20), 1e9, r.Int64N(1e9))

@@ -10,7 +10,7 @@ import (
 
 // namesOfLimits are the types of limits.
 var namesOfLimits = map[string]bool{
-	"TokenBucket": true, "LeakyBucket": true, "FixedWindow": true, "SlidingWindow": true, "SlidingLog": true, "RateGate": true, "Cycle": true, "Quota": true,
+	"TokenBucket": true, "LeakyBucket": true, "FixedWindow": true, "FirstWindow": true, "SlidingWindow": true, "SlidingLog": true, "RateGate": true, "Cycle": true, "Quota": true,
 	"Concurrency": true, "Ban": true, "Unlimited": true, "DenyAll": true, "Bursty": true, "WarmUp": true, "NginxLimitReq": true,
 }
 

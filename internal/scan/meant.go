@@ -18,7 +18,7 @@ var known = map[string]string{
 
 	"gcra": "token bucket", "leaking": "leaky", "rolling": "sliding", "semaphore": "concurrency", "bulkhead": "concurrency",
 	"guava": "bursty", "smooth": "", "warming": "warm", "warmup": "warm up",
-	"tokenbucket": "token bucket", "leakybucket": "leaky bucket", "fixedwindow": "fixed window",
+	"tokenbucket": "token bucket", "leakybucket": "leaky bucket", "fixedwindow": "fixed window", "firstwindow": "first window",
 	"slidingwindow": "sliding window", "slidinglog": "sliding log", "rategate": "rate gate",
 	",": "and", ";": "and", "&": "and", "+": "and",
 }

@@ -56,6 +56,8 @@ func compile(limit weir.Limit) (algorithm.Algorithm, error) {
 		return algorithm.NewLeakyBucket(l.Rate.Count, int64(l.Rate.Period), l.Queue, l.NoDelay), nil
 	case weir.FixedWindow:
 		return algorithm.NewFixedWindow(l.Rate.Count, int64(l.Rate.Period)), nil
+	case weir.FirstWindow:
+		return algorithm.NewFirstWindow(l.Rate.Count, int64(l.Rate.Period)), nil
 	case weir.SlidingWindow:
 		return algorithm.NewSlidingWindow(l.Rate.Count, int64(l.Rate.Period)), nil
 	case weir.SlidingLog:

@@ -126,6 +126,7 @@ var limits = map[string]func(Params) weir.Limit{
 		return weir.LeakyBucket{Rate: per(p.Rate, p.Period), Queue: p.Queue, NoDelay: p.NoDelay}
 	},
 	"fixed_window":    func(p Params) weir.Limit { return weir.FixedWindow{Rate: per(p.Limit, p.Period)} },
+	"first_window":    func(p Params) weir.Limit { return weir.FirstWindow{Rate: per(p.Limit, p.Period)} },
 	"sliding_counter": func(p Params) weir.Limit { return weir.SlidingWindow{Rate: per(p.Limit, p.Period)} },
 	"sliding_log": func(p Params) weir.Limit {
 		return weir.SlidingLog{Rate: per(p.Limit, p.Period), Gap: time.Duration(p.MinGap), CountDenied: p.Penalise}

@@ -116,7 +116,7 @@ func (p *part) untake(now int64) (ok bool) {
 	}
 	p.answer.Remaining += p.cost
 	switch p.limit.Words().(type) {
-	case *algorithm.FixedWindow, *algorithm.Cycle, *algorithm.Quota: // any count ends with its window
+	case *algorithm.FixedWindow, *algorithm.FirstWindow, *algorithm.Cycle, *algorithm.Quota: // any count ends with its window
 		if p.answer.Remaining == p.answer.Limit {
 			p.answer.ResetAfter = 0
 		}

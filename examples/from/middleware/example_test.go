@@ -67,24 +67,27 @@ func Example_tollbooth() {
 	// Output: 5 then 2 and of another token 5
 }
 
-// NewRateFromFormatted("1000-H"): a fixed window, here with the header fields of ulule/limiter.
+// NewRateFromFormatted("1000-H"): a window that begins with the first request, here at 12:20, with the header fields of
+// ulule/limiter. Half an hour later, half an hour of it is left.
 func Example_ulule() {
-	clock := httplimittest.NewClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	clock := httplimittest.NewClock(time.Date(2026, 1, 1, 12, 20, 0, 0, time.UTC))
 	limited, err := httplimit.New(httplimit.Options{
 		Engine:  clock.Engine(),
 		Headers: httplimit.Legacy,
-		Rules:   []httplimit.Rule{{Limit: "client=fixed window 1000/1h"}},
+		Rules:   []httplimit.Rule{{Limit: "client=first window 1000/1h"}},
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	_, last := count(limited, 10)
+	count(limited, 9)
+	clock.Advance(30 * time.Minute)
+	_, last := count(limited, 1)
 	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
 		fmt.Println(name, last.Header().Get(name))
 	}
 	// Output:
 	// X-RateLimit-Limit 1000
 	// X-RateLimit-Remaining 990
-	// X-RateLimit-Reset 3600
+	// X-RateLimit-Reset 1800
 }

@@ -62,8 +62,11 @@ func (l *Limit) name(long string) {
 	l.State = rule + "::"
 	ordinal, _ := strconv.Atoi(fields[2]) // below rule.MaxLimits
 	id := append([]byte(l.Letter), byte(ordinal))
-	if l.Kind == KindQuota { // to other versions a fixed window, but none that a rule has
+	switch l.Kind { // to other versions a fixed window, but none that a rule has
+	case KindQuota:
 		id = []byte{'f', byte(ordinal) | 1<<7}
+	case KindFirst:
+		id = []byte{'f', byte(ordinal) | 1<<6}
 	}
 	if l.Kind > KindLeaky {
 		id = Doubles(id, float64(l.Period))

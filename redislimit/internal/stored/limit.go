@@ -38,6 +38,7 @@ const (
 	KindWindow
 	KindCycle
 	KindQuota
+	KindFirst
 	KindLog
 	KindSlots
 )
@@ -129,6 +130,9 @@ func NewLimit(l weir.Limit) (Limit, error) {
 	case weir.FixedWindow:
 		letter = "f"
 		made = newWindow(&b, l.Rate, KindWindow, MostCount)
+	case weir.FirstWindow:
+		letter = "i"
+		made = newWindow(&b, l.Rate, KindFirst, MostCount)
 	case weir.SlidingWindow:
 		letter = "w"
 		made = newWindow(&b, l.Rate, KindWindow, MostCount)

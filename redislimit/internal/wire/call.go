@@ -35,6 +35,7 @@ const (
 	withWindows
 	withCycles
 	withQuotas
+	withFirsts
 	withLogs
 	withSlots
 	withUpTo
@@ -163,6 +164,8 @@ func (b *Batch) limit(p *Part, d *Decision) {
 		b.occurs(withCycles)
 	case stored.KindQuota:
 		b.occurs(withQuotas)
+	case stored.KindFirst:
+		b.occurs(withFirsts)
 	default:
 		b.occurs(withBuckets)
 	}

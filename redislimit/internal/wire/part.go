@@ -31,6 +31,8 @@ func (p *Part) appendFixed(to []float64, o Op, now int64) []float64 {
 			n = math.Inf(1)
 		}
 		return append(to, n, float64(l.Capacity), float64(b[0]), float64(b[1]), float64(b[2]), float64(l.Period))
+	case l.Kind == stored.KindFirst:
+		return append(to, p.units(), float64(l.Capacity), float64(l.Period))
 	case l.Kind == stored.KindWindow:
 		return append(to, p.units(), float64(l.Capacity), float64(l.Period), flag(l.Weighs))
 	case l.Kind != stored.KindCycle:
@@ -118,6 +120,9 @@ func (p *Part) stateIn(space *[6]int64) (s enginekit.State, ok bool) {
 	case l.Kind == stored.KindQuota:
 		numbers = numbers[:2]
 		numbers[0], numbers[1] = stored.FloorDiv(int64(n[0]), int64(time.Second/stored.Tick)), int64(n[1])
+	case l.Kind == stored.KindFirst:
+		numbers = numbers[:2]
+		numbers[0], numbers[1] = int64(n[0]), int64(n[1])
 	case !l.Weighs: // a fixed window, or a cycle
 		numbers = numbers[:2]
 		numbers[0], numbers[1] = (int64(n[0])-l.Origin)/l.Period, int64(n[1])

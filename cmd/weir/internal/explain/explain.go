@@ -22,6 +22,9 @@ type Explanation struct {
 const (
 	wordMemory = "20 to 28 bytes a key while it is not idle; 29 to 40 at rates of fine fractions, such as 11/s."
 	cellMemory = "92 to 112 bytes a key while it is not idle."
+	// of a first window whose word has no room for its count
+	firstMemory = "20 to 28 bytes a key while its window is open; 92 to 112 once it has used more than 1,023 units."
+	mostInFirst = 1023
 )
 
 // Of explains a limit.
@@ -112,6 +115,8 @@ func memoryOf(d *weir.Description) string {
 		return fmt.Sprintf("%s Entries add up to %s.", cellMemory, size(16*d.Entries))
 	case d.Held:
 		return cellMemory + " Each holder adds a lease."
+	case d.FromFirstUse && d.Capacity > mostInFirst:
+		return firstMemory
 	}
 	return wordMemory
 }

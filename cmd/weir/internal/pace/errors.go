@@ -12,7 +12,7 @@ import (
 
 // limits are an example of each limit that weir pace takes.
 var limits = []string{
-	"token bucket 5/s burst 10", "leaky bucket 5/s", "fixed window 100/m", "sliding window 100/m",
+	"token bucket 5/s burst 10", "leaky bucket 5/s", "fixed window 100/m", "first window 100/m", "sliding window 100/m",
 	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "quota 1000/month in Europe/Paris", "bursty 5/s over 1s", "warm up 5/s over 30s",
 	"nginx limit_req 5/s burst 10 nodelay",
 }

@@ -11,8 +11,8 @@ import (
 
 // RuleLimits are an example of each limit that a rule can hold.
 var RuleLimits = []string{
-	"60/m", "token bucket 10/s burst 20", "leaky bucket 5/s queue 10", "fixed window 100/1m", "sliding window 1000/h",
-	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "quota 1000/month in Europe/Paris", "concurrency 20 lease 30s",
+	"60/m", "token bucket 10/s burst 20", "leaky bucket 5/s queue 10", "fixed window 100/1m", "first window 100/1m",
+	"sliding window 1000/h", "sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "quota 1000/month in Europe/Paris", "concurrency 20 lease 30s",
 	"unlimited", "deny all",
 }
 

@@ -109,6 +109,7 @@ func classicLimits() ([]simulate.Subject, error) {
 		weir.TokenBucket{Rate: rate, Burst: classicRate},
 		weir.LeakyBucket{Rate: rate, Queue: classicRate - 1},
 		weir.FixedWindow{Rate: rate},
+		weir.FirstWindow{Rate: rate},
 		weir.SlidingWindow{Rate: rate},
 		weir.SlidingLog{Rate: rate},
 		weir.SlidingLog{Rate: rate, CountDenied: true},

@@ -75,7 +75,7 @@ if not now then
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
-local buckets, windows, cycles, quotas, logs, slots, uptos, identities, wakes, sets, resets, pos = unpack_('<BBBBBBBBBBB', args)
+local buckets, windows, cycles, quotas, firsts, logs, slots, uptos, identities, wakes, sets, resets, pos = unpack_('<BBBBBBBBBBBB', args)
 
 -- stored has the values, of long logs only the name and the length. MGET also says that a key does not exist if its value is
 -- not a string, and a write would replace that value.

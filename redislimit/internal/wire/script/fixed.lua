@@ -5,7 +5,7 @@
 -- Parameters: the length of the rest, u16; how many limits, u8; the length of their value, u16; its format and its head, each a u8
 --             and that many bytes; and for each limit its letter, how many numbers its state has, u8, and the format of its
 --             parameters, a u8 and that many bytes; and those, all doubles.
-if buckets + windows + cycles + quotas > 0 then
+if buckets + windows + cycles + quotas + firsts > 0 then
   -- sharing makes the function that decides several limits, or one whose value has other states.
   local function sharing()
     -- adopter makes the function for a value that does not have exactly the states of a group.
