@@ -11,8 +11,8 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
-// appendDecision writes the answer to a request. It omits a lease of 0, an empty token, and the limit that refuses if none
-// does.
+// appendDecision writes the answer to a request. It omits a lease of 0, an empty token, the limit that refuses if none
+// does, and the units where no limit decides, as by a policy while the engine is away.
 func appendDecision(b []byte, d weir.Decision, lease time.Duration, token string) []byte {
 	b = append(b, `{"allowed":`...)
 	b = strconv.AppendBool(b, d.Allowed)
@@ -20,10 +20,12 @@ func appendDecision(b []byte, d weir.Decision, lease time.Duration, token string
 	b = appendText(b, d.Rule)
 	b = append(b, `,"key":`...)
 	b = appendText(b, d.Key)
-	b = append(b, `,"limit":`...)
-	b = strconv.AppendInt(b, d.Limit, 10)
-	b = append(b, `,"remaining":`...)
-	b = strconv.AppendInt(b, d.Remaining, 10)
+	if d.Limit != weir.MaxCount {
+		b = append(b, `,"limit":`...)
+		b = strconv.AppendInt(b, d.Limit, 10)
+		b = append(b, `,"remaining":`...)
+		b = strconv.AppendInt(b, d.Remaining, 10)
+	}
 	b = append(b, `,"retry_after":`...)
 	b = appendSeconds(b, d.RetryAfter)
 	b = append(b, `,"reset_after":`...)
@@ -49,12 +51,13 @@ func appendDecision(b []byte, d weir.Decision, lease time.Duration, token string
 
 // tell adds the answer to some requests: the decision, the text of the rule that refuses, what was estimated, and the end of a quota's window.
 func (a *API) tell(c *call, d weir.Decision, lease time.Duration, token string, asked []weir.Request) {
+	end, quota := a.desk.QuotaEnd(d, asked)
+	d.Limit = a.desk.LimitOf(d, asked)
 	c.answer = appendDecision(c.answer, d, lease, token)
 	text := ""
 	if !d.Allowed {
 		text = c.force.Message(d.Rule)
 	}
-	end, quota := a.desk.QuotaEnd(d, asked)
 	if text == "" && !quota && c.held == nil {
 		return
 	}

@@ -58,7 +58,10 @@ func TestRulesInFilesDecideByAttributes(t *testing.T) {
 		{"/v1/take", `{"attributes":{"path":"/","path":"/login"}}`, `"status":400`},
 		{"/v1/take", `{"attributes":{"path":"/","header.X-Role":"guest","header.x-role":"root"}}`, `"detail":"attributes have \"header.x-role\" twice; names of header fields differ in more than case","field":"attributes"`},
 		{"/v1/peek", `{"attributes":{"path":"/","header.x-role":"guest","HEADER.X-ROLE":"guest"}}`, `"detail":"attributes have \"header.x-role\" twice;`},
-		{"/v1/record", `{"attributes":{"path":"/"}}`, `"status":400`},
+		{"/v1/record", `{"attributes":{"path":"/login","client":"192.0.2.7"},"cost":5}`, `{"allowed":false,"rule":"login","key":"192.0.2.7","limit":2,"remaining":0,`},
+		{"/v1/peek", `{"attributes":{"path":"/login","client":"192.0.2.7"},"cost":0}`, `"remaining":0,`},
+		{"/v1/record", `{"attributes":{"path":"/","client":"10.1.2.3"}}`, `{"allowed":true,"rule":"office",`},
+		{"/v1/return", `{"attributes":{"path":"/"}}`, `"status":400`},
 		{"/v1/wait", `{"attributes":{"path":"/"}}`, `"status":400`},
 	} {
 		if got := post(a, c.path, c.body).Body.String(); !strings.Contains(got, c.want) {

@@ -17,8 +17,7 @@ func decideBy(op weir.Op) func(*API, http.ResponseWriter, *http.Request, asker) 
 	return func(a *API, w http.ResponseWriter, r *http.Request, who asker) {
 		c := newCall()
 		defer c.free()
-		takes := op == weir.OpTake
-		if p := a.read(c, w, r, who, form{attributes: takes || op == weir.OpPeek, batch: true}); p != nil {
+		if p := a.read(c, w, r, who, form{attributes: op != weir.OpReturn, batch: true}); p != nil {
 			writeProblem(w, p)
 			return
 		}
@@ -43,6 +42,9 @@ func decideBy(op weir.Op) func(*API, http.ResponseWriter, *http.Request, asker) 
 func (a *API) decide(ctx context.Context, op weir.Op, c *call, who asker) (weir.Decision, error) {
 	if c.outcome.Verdict != rules.Ask {
 		return a.desk.Judged(ctx, who.Identity, &c.outcome, op == weir.OpTake), nil
+	}
+	if op == weir.OpRecord && len(c.outcome.Requests) > 0 {
+		return a.desk.Record(ctx, who.Identity, c.requests, c.outcome.Beside)
 	}
 	d, err := a.desk.Do(ctx, weir.Call{Op: op, Requests: c.requests})
 	if err == nil && op == weir.OpTake {

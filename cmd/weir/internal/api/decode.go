@@ -245,7 +245,7 @@ func (d *decoder) limited(it item, at spot) *weir.Rule {
 		name = defaultRule
 	}
 	if !d.form.namesLimits.May(door.Dynamic, name) {
-		p := badField(at.of(fieldLimit).String(), "needs the scope dynamic for rule "+desk.Quote(name))
+		p := badField(at.of(fieldLimit).String(), "needs the scope dynamic:"+name+", and the caller has "+d.form.namesLimits.String())
 		p.status = http.StatusForbidden
 		d.fail(p)
 		return nil

@@ -151,8 +151,9 @@ func (f *InForce) Number() int {
 
 // facts are what answers tell of the limits of a rule.
 type facts struct {
-	lease  time.Duration // the shortest one of a slot; 0 without slots
-	quotas []quota
+	lease      time.Duration // the shortest one of a slot; 0 without slots
+	quotas     []quota
+	capacities []int64 // of the limits
 }
 
 // quota is a quota of a rule, and its place among the limits.
@@ -167,6 +168,7 @@ func factsOf(rule *weir.Rule) *facts {
 		f := &facts{}
 		for i, limit := range rule.Limits() {
 			d := weir.Describe(limit)
+			f.capacities = append(f.capacities, d.Capacity)
 			if d.Lease > 0 && (f.lease == 0 || d.Lease < f.lease) {
 				f.lease = d.Lease
 			}
@@ -191,12 +193,33 @@ func Lease(requests []weir.Request) (first time.Duration) {
 // QuotaEnd returns when the window of a quota ends, as a time of its zone, after a decision on requests: of the quota that
 // refuses, or else of the one whose window ends last. ok is false if the limits that decided have no quota.
 func (d *Desk) QuotaEnd(made weir.Decision, requests []weir.Request) (end time.Time, ok bool) {
-	for _, q := range d.Overridden(d.present(requests)) {
-		if q.Key == made.Key && q.Rule.Name() == made.Rule {
-			return quotaEnd(factsOf(q.Rule).quotas, made)
-		}
+	if f := d.binding(made, requests); f != nil {
+		return quotaEnd(f.quotas, made)
 	}
 	return end, false
+}
+
+// binding returns the facts of the rule that a decision on requests names, or nil.
+func (d *Desk) binding(made weir.Decision, requests []weir.Request) *facts {
+	for _, q := range d.Overridden(d.present(requests)) {
+		if q.Key == made.Key && q.Rule.Name() == made.Rule {
+			return factsOf(q.Rule)
+		}
+	}
+	return nil
+}
+
+// LimitOf returns the limit that an answer names beside the rule of a decision on requests: after a refusal the one that refuses. An
+// engine names the limit with the least remaining, which may be that of another rule.
+func (d *Desk) LimitOf(made weir.Decision, requests []weir.Request) int64 {
+	if made.Allowed || made.Cause == 0 || made.Limit == weir.MaxCount {
+		return made.Limit
+	}
+	f := d.binding(made, requests)
+	if f == nil || len(requests) == 1 && len(f.capacities) == 1 || int(made.RefusedBy) >= len(f.capacities) {
+		return made.Limit
+	}
+	return f.capacities[made.RefusedBy]
 }
 
 func quotaEnd(all []quota, made weir.Decision) (end time.Time, ok bool) {

@@ -64,6 +64,21 @@ func newAfterwards(r *weir.Rule) *afterwards {
 	return &afterwards{after}
 }
 
+// Record counts the costs of rules that match attributes, whatever is left. Their shadows and candidates count them beside.
+func (d *Desk) Record(ctx context.Context, who *door.Identity, requests, beside []weir.Request) (weir.Decision, error) {
+	call := weir.Call{Op: weir.OpRecord, Requests: requests}
+	if tells(&call) {
+		made, err := d.tell(ctx, d.recordOf(call, false))
+		d.tellBeside(who, beside)
+		return made, err
+	}
+	a, err := d.engine.Do(ctx, call)
+	if err == nil {
+		d.tellBeside(who, beside)
+	}
+	return a.Decision, err
+}
+
 // tell makes a record. The work was done, so a caller that leaves does not end it.
 func (d *Desk) tell(ctx context.Context, r record) (weir.Decision, error) {
 	a, err := d.engine.Do(context.WithoutCancel(ctx), r.Call)

@@ -12,7 +12,9 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -96,14 +98,15 @@ const Watch = Metrics | Admin
 var scopeNames = []string{"take", "dynamic", "refund", "admin", "metrics"}
 
 // String returns the names of the scopes.
-func (s Scope) String() string {
-	var names []string
+func (s Scope) String() string { return strings.Join(s.names(), ", ") }
+
+func (s Scope) names() (names []string) {
 	for i, name := range scopeNames {
 		if s&(1<<i) != 0 {
 			names = append(names, name)
 		}
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // parseScope reads the name of one scope.
@@ -162,22 +165,40 @@ type Denied struct {
 // Error returns the detail.
 func (d *Denied) Error() string { return d.Detail }
 
-// Deny returns the answer to a caller that lacks a scope for a rule, or for what belongs to no rule.
+// Deny returns the answer to a caller that lacks a scope for a rule, or for what belongs to no rule. It names scopes as a file of
+// tokens does.
 func (i *Identity) Deny(scope Scope, rule string) Denied {
-	what := "this needs the scope " + strings.ReplaceAll(scope.String(), ", ", " or ")
-	if rule != "" {
-		what += fmt.Sprintf(" for rule %q", rule)
-	}
+	what := "this needs the scope " + strings.Join(forRule(scope.names(), rule), " or ")
 	if i == nobody {
 		return Denied{http.StatusUnauthorized, what + ", and a token or a certificate that has it"}
 	}
 	return Denied{http.StatusForbidden, what + ", and the caller has " + i.String()}
 }
 
-// String returns what the caller may do, for messages.
-func (i *Identity) String() string {
-	if i.some == 0 {
-		return "none"
+// forRule returns the names of scopes for a rule, or for every rule.
+func forRule(names []string, rule string) []string {
+	if rule != "" {
+		for i := range names {
+			names[i] += ":" + rule
+		}
 	}
-	return i.some.String()
+	return names
+}
+
+// mostNamed bounds the scopes that a message names.
+const mostNamed = 8
+
+// String returns what the caller may do as a file of tokens has it, for messages.
+func (i *Identity) String() string {
+	names := i.any.names()
+	for _, rule := range slices.Sorted(maps.Keys(i.only)) {
+		names = append(names, forRule((i.only[rule]&^i.any).names(), rule)...)
+	}
+	switch n := len(names) - mostNamed; {
+	case len(names) == 0:
+		return "none"
+	case n > 0:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), n)
+	}
+	return strings.Join(names, ", ")
 }

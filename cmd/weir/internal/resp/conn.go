@@ -212,6 +212,7 @@ func (c *conn) answer(call *weir.Call, f format, r *weir.Result) {
 // appendDecision writes a decision. Of a quota, that of a WEIR command also says when its window ends.
 func (c *conn) appendDecision(f format, d weir.Decision, requests []weir.Request) {
 	at := len(c.out)
+	d.Limit = c.server.Desk.LimitOf(d, requests)
 	c.out = appendDecision(c.out, f, d)
 	if f != asDecision {
 		return

@@ -55,6 +55,9 @@ const (
 // appendDecision writes an array of five or six integers.
 func appendDecision(b []byte, f format, d weir.Decision) []byte {
 	if f == asDecision {
+		if d.Limit == weir.MaxCount { // no limit decides
+			d.Limit, d.Remaining = -1, -1
+		}
 		return appendIntegers(b, number(d.Allowed), d.Limit, d.Remaining, in(time.Millisecond, d.RetryAfter, 1),
 			in(time.Millisecond, d.ResetAfter, 1), in(time.Millisecond, d.Delay, 1))
 	}
