@@ -134,7 +134,7 @@ func (w *wrapped) Take(ctx context.Context, requests ...Request) (Decision, erro
 // Unwrap returns the engine below, for Find.
 func (w *wrapped) Unwrap() Engine { return w.engine }
 
-// Find returns the first of e and the engines below it that is a T: an optional ability such as [Holder], or an
+// Find returns the first of e and the engines below it that is a T: an optional ability such as [SlotKeeper], or an
 // engine such as *Memory. An engine over another one has the method Unwrap() Engine.
 func Find[T any](e Engine) (found T, ok bool) {
 	for e != nil {

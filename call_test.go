@@ -73,8 +73,8 @@ func TestAWrapperCanRefuse(t *testing.T) {
 
 type keeper struct{ weir.Engine }
 
-func (keeper) Hold(time.Time, weir.Call) (<-chan struct{}, func()) { return nil, func() {} }
-func (keeper) Drop(weir.Call)                                      {}
+func (keeper) KeepSlots(time.Time, weir.Call) (<-chan struct{}, func()) { return nil, func() {} }
+func (keeper) Drop(weir.Call)                                           {}
 
 func TestAbilitiesAreFoundBelowFunctions(t *testing.T) {
 	memory := weir.NewMemory(weir.MemoryOptions{})
@@ -82,12 +82,12 @@ func TestAbilitiesAreFoundBelowFunctions(t *testing.T) {
 		if found, ok := weir.Find[*weir.Memory](layertest.Put(memory, layers)); !ok || found != memory {
 			t.Errorf("below %d functions: found %v, want the memory engine", layers, found)
 		}
-		if _, ok := weir.Find[weir.Holder](layertest.Put(keeper{memory}, layers)); !ok {
-			t.Errorf("below %d functions: no Holder", layers)
+		if _, ok := weir.Find[weir.SlotKeeper](layertest.Put(keeper{memory}, layers)); !ok {
+			t.Errorf("below %d functions: no SlotKeeper", layers)
 		}
 	}
-	if _, ok := weir.Find[weir.Holder](nil); ok {
-		t.Error("found a Holder in no engine")
+	if _, ok := weir.Find[weir.SlotKeeper](nil); ok {
+		t.Error("found a SlotKeeper in no engine")
 	}
 }
 

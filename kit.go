@@ -69,7 +69,7 @@ func (EngineKit) TakeOf(r *Reservation) Call {
 		return Call{}
 	}
 	c := Call{Op: OpTake, Lease: r.lease, Taken: slices.Clone(r.taken)}
-	if h, ok := r.handle.(*holding); ok {
+	if h, ok := r.handle.(*reserved); ok {
 		c.Requests = slices.Clone(h.asked)
 	}
 	return c
@@ -80,7 +80,7 @@ func (EngineKit) TakeOf(r *Reservation) Call {
 func (EngineKit) HandOver(r *Reservation) Call {
 	c := Kit.TakeOf(r)
 	if r != nil {
-		if h, ok := r.handle.(*holding); ok {
+		if h, ok := r.handle.(*reserved); ok {
 			h.release()
 		}
 	}

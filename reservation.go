@@ -114,7 +114,7 @@ func (r *Reservation) settle(ctx context.Context, s settlement) error {
 const settleWithin = time.Second
 
 // Lost returns a channel that is closed if a slot of the reservation is lost before its settlement, so that the work
-// should stop. It closes only on an engine that renews slots (a [Holder], such as Redis). Elsewhere a lease ends at its
+// should stop. It closes only on an engine that renews slots (a [SlotKeeper], such as Redis). Elsewhere a lease ends at its
 // time, and the channel never closes.
 func (r *Reservation) Lost() <-chan struct{} {
 	if r == nil {

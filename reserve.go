@@ -12,8 +12,8 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// holding is a reservation on an engine.
-type holding struct {
+// reserved is a reservation on an engine.
+type reserved struct {
 	Reservation
 	engine    Engine
 	asked     []Request
@@ -26,8 +26,8 @@ type holding struct {
 	withdraw func(ctx context.Context, n int64) error
 }
 
-func newHolding(e Engine, c *Call) *holding {
-	h := &holding{engine: e, asked: slices.Clone(c.Requests), turn: make(chan struct{}, 1), release: func() {}}
+func newReserved(e Engine, c *Call) *reserved {
+	h := &reserved{engine: e, asked: slices.Clone(c.Requests), turn: make(chan struct{}, 1), release: func() {}}
 	h.unsettled = h.asked // which a settlement replaces
 	h.handle, h.lease, h.taken = h, c.Lease, slices.Clone(c.Taken)
 	return h
@@ -50,7 +50,7 @@ func (EngineKit) Reserve(ctx context.Context, e Engine, call Call) (Answer, erro
 	if call.Op = OpTake; call.Lease == 0 {
 		call.Lease = Kit.NewLease()
 	}
-	h := newHolding(e, &call)
+	h := newReserved(e, &call)
 	began := time.Now()
 	a, err := e.Do(ctx, call)
 	if err != nil {
@@ -71,43 +71,43 @@ func (EngineKit) Reserve(ctx context.Context, e Engine, call Call) (Answer, erro
 // Taken of its answer. Without Taken, windows, cycles, logs and gates get nothing back in its settlement. withdraw gives units
 // of a booking back; otherwise it is nil.
 func (EngineKit) Granted(e Engine, since time.Time, d Decision, withdraw func(ctx context.Context, n int64) error, call Call) *Reservation {
-	h := newHolding(e, &call)
+	h := newReserved(e, &call)
 	h.withdraw = withdraw
 	h.admit(since, d)
 	return &h.Reservation
 }
 
 // admit takes in the decision. A refusal leaves nothing to settle.
-func (h *holding) admit(since time.Time, d Decision) {
+func (h *reserved) admit(since time.Time, d Decision) {
 	if h.Decision = d; d.Allowed {
-		h.hold(since)
+		h.keepSlots(since)
 	} else {
 		h.left = settled
 	}
 }
 
-// hold has the engine renew the slots, if slots expire there. It stops when the reservation is settled, or dropped
+// keepSlots has the engine renew the slots, if slots expire there. It stops when the reservation is settled, or dropped
 // and collected: a forgotten slot then expires.
-func (h *holding) hold(since time.Time) {
+func (h *reserved) keepSlots(since time.Time) {
 	slots := h.held()
 	if len(slots.Requests) == 0 {
 		return
 	}
-	engine, ok := Find[Holder](h.engine)
+	engine, ok := Find[SlotKeeper](h.engine)
 	if !ok {
 		return
 	}
-	h.lost, h.release = engine.Hold(since, slots)
+	h.lost, h.release = engine.KeepSlots(since, slots)
 	runtime.AddCleanup(h, func(release func()) { release() }, h.release)
 }
 
 // slots returns the requests for the slots alone.
-func (h *holding) slots() []Request {
+func (h *reserved) slots() []Request {
 	return slices.DeleteFunc(slotsOf(h.unsettled), func(q Request) bool { return q.Rule == nil || q.Cost == 0 })
 }
 
-// held returns the slots as Holder takes them.
-func (h *holding) held() Call { return Call{Requests: h.slots(), Lease: h.lease} }
+// held returns the slots as SlotKeeper takes them.
+func (h *reserved) held() Call { return Call{Requests: h.slots(), Lease: h.lease} }
 
 // slotsOf returns a copy of the requests in which only the slots of each rule are left.
 func slotsOf(requests []Request) []Request {
@@ -118,10 +118,10 @@ func slotsOf(requests []Request) []Request {
 	return requests
 }
 
-func (h *holding) requests() int { return len(h.asked) }
+func (h *reserved) requests() int { return len(h.asked) }
 
 // settle settles the rest. Only one call settles at a time.
-func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
+func (h *reserved) settle(ctx context.Context, s settlement) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return open, cannotDecide(opSettle, err)
 	}
@@ -152,7 +152,7 @@ func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
 
 // failed says what another settlement can do after a call has failed with err. Slots can be released twice. Other units that
 // may have been counted stay as they are, and by then no slot is left.
-func (h *holding) failed(c Call, err error) (outcome, error) {
+func (h *reserved) failed(c Call, err error) (outcome, error) {
 	if WasCounted(err) == CountedNo || c.Op == OpReturn && c.Taken == nil {
 		return open, err
 	}
@@ -161,7 +161,7 @@ func (h *holding) failed(c Call, err error) (outcome, error) {
 }
 
 // make makes one call of a settlement.
-func (h *holding) make(ctx context.Context, c Call) error {
+func (h *reserved) make(ctx context.Context, c Call) error {
 	if h.withdraw != nil && c.Op == OpReturn {
 		return h.withdraw(ctx, c.Requests[0].Cost)
 	}
@@ -184,7 +184,7 @@ func unrecorded(changes []Request, d Decision) error {
 
 // next returns the next call of a settlement, without requests after the last one, and what is left to settle after it.
 // Every slot is released first. Then units come back, as the undo of this take, and then others are recorded.
-func (h *holding) next(s settlement) (c Call, rest []Request) {
+func (h *reserved) next(s settlement) (c Call, rest []Request) {
 	c, rest = Call{Op: OpReturn, Requests: h.slots(), Lease: h.lease}, slices.Clone(h.unsettled)
 	if len(c.Requests) > 0 {
 		for i := range rest {
@@ -215,7 +215,7 @@ func (h *holding) next(s settlement) (c Call, rest []Request) {
 
 // takenAt returns when the units of the i-th request were taken. If nobody knows, that is before all windows and entries,
 // so that none of them gets units back.
-func (h *holding) takenAt(i int) int64 {
+func (h *reserved) takenAt(i int) int64 {
 	if i < len(h.taken) {
 		return h.taken[i]
 	}

@@ -24,7 +24,7 @@ var settlements = repeat.New(repeat.Options{Most: 1 << 16, Pause: againAfter, Lo
 // again repeats a settlement of which something is left because the engine could not be reached, until it succeeds, its caller
 // or another one settles, or nothing of it matters any more: slots that nobody renews end with their lease. So a caller that
 // ignores the error of Done holds up nobody for longer than the outage.
-func (h *holding) again(s settlement) {
+func (h *reserved) again(s settlement) {
 	if h.repeats.Swap(true) {
 		return
 	}

@@ -50,7 +50,7 @@
 //
 // # For authors of engines and fronts
 //
-// Package enginekit has what they need, except what this package uses itself: [EngineKit], [Batch], [Next], [Holder],
+// Package enginekit has what they need, except what this package uses itself: [EngineKit], [Batch], [Next], [SlotKeeper],
 // [Memory.OnReturn], [Memory.PeekAfter] and [Memory.Renew]. No other program needs these.
 package weir
 

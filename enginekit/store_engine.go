@@ -56,9 +56,9 @@ type StoreEngine struct {
 func (e *StoreEngine) Store() Store { return e.store }
 
 var (
-	_ weir.Engine = (*StoreEngine)(nil)
-	_ weir.Holder = (*StoreEngine)(nil)
-	_ Renewer     = (*StoreEngine)(nil)
+	_ weir.Engine     = (*StoreEngine)(nil)
+	_ weir.SlotKeeper = (*StoreEngine)(nil)
+	_ Renewer         = (*StoreEngine)(nil)
 )
 
 // anchor is the clock of the store in its last answer, and when that came.

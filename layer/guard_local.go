@@ -211,14 +211,14 @@ func (g *Guarded) settleHere(call weir.Call) (weir.Answer, error) {
 	return a, nil
 }
 
-// Hold has the engine renew slots that it gave. Slots that were given here last until the end of their lease. The Guard is
-// a [weir.Holder].
-func (g *Guarded) Hold(since time.Time, slots weir.Call) (lost <-chan struct{}, release func()) {
-	holder, ok := weir.Find[weir.Holder](g.below)
+// KeepSlots has the engine renew slots that it gave. Slots that were given here last until the end of their lease. The Guard is
+// a [weir.SlotKeeper].
+func (g *Guarded) KeepSlots(since time.Time, slots weir.Call) (lost <-chan struct{}, release func()) {
+	keeper, ok := weir.Find[weir.SlotKeeper](g.below)
 	if !ok || g.local.knows(slots.Lease) {
 		return nil, func() {}
 	}
-	return holder.Hold(since, slots)
+	return keeper.KeepSlots(since, slots)
 }
 
 // Renew has slots begin again on the engine, or here if they were given here: the Guard is a [enginekit.Renewer].

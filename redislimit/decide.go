@@ -49,7 +49,7 @@ func (e *Engine) decideTimes(ctx context.Context, o wire.Op, most int64, c weir.
 		return a, err
 	}
 	if at.leased && o == wire.OpRecord {
-		settle, whole := e.holds.Releasing(parts)
+		settle, whole := e.keeper.Releasing(parts)
 		defer func() { settle(err == nil && !a.Decision.Unrecorded) }()
 		if whole {
 			identity = "" // which an earlier decision may have had, whose release would be taken for this one

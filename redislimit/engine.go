@@ -29,7 +29,7 @@ import (
 type Engine struct {
 	client  *servers.Client
 	calls   *calls.Lanes
-	holds   *slots.Holds
+	keeper  *slots.Keeper
 	options Options
 	keys    stored.Keys
 	singles sync.Pool // see newSingle
@@ -38,7 +38,7 @@ type Engine struct {
 
 var (
 	_ weir.Engine        = (*Engine)(nil)
-	_ weir.Holder        = (*Engine)(nil)
+	_ weir.SlotKeeper    = (*Engine)(nil)
 	_ enginekit.Renewer  = (*Engine)(nil)
 	_ enginekit.Listener = (*Engine)(nil)
 )
@@ -87,13 +87,13 @@ func newEngine(c *servers.Client, options Options) (*Engine, error) {
 	s := calls.Setup{
 		Call: c.Call, Keys: e.keys, Lanes: options.Lanes, OneSlot: options.OneSlot, Shards: c.Cluster(), Batch: options.Batch, Flights: options.Flights,
 		Clock: options.Clock, DenyNewServer: options.DenyNewServer, Linger: options.Linger, Logger: options.Logger,
-		Stepped: func(sameServer func(lane int) bool) { e.holds.RenewAll(sameServer) },
+		Stepped: func(sameServer func(lane int) bool) { e.keeper.RenewAll(sameServer) },
 	}
 	if options.Observe != nil {
 		s.Observe = e.observe
 	}
 	e.calls = calls.NewLanes(s)
-	e.holds = slots.NewHolds(e.calls)
+	e.keeper = slots.NewKeeper(e.calls)
 	e.singles.New = newSingle
 	e.signals.engine = e
 	return e, nil
@@ -106,7 +106,7 @@ func (e *Engine) Close() {
 	if !e.calls.Close() {
 		return
 	}
-	e.holds.Lose()
+	e.keeper.Lose()
 	e.signals.close()
 	e.client.Close()
 }

@@ -19,14 +19,14 @@ func TestARenewalDuringAPartialSettlementLosesNothing(t *testing.T) {
 	if err := allowed(doCall(t.Context(), engine, taken, two)); err != nil {
 		t.Fatal(err)
 	}
-	lost, release := engine.Hold(time.Now(), taken)
+	lost, release := engine.KeepSlots(time.Now(), taken)
 	defer release()
 	back := two
 	back.Cost = -1
 	renew := func(when string) {
 		t.Helper()
 		before := engine.Stats().Calls
-		engine.holds.RenewAll(func(int) bool { return true })
+		engine.keeper.RenewAll(func(int) bool { return true })
 		eventually(t, "the renewal is answered", func() error {
 			if s := engine.Stats(); s.Calls == before || s.InFlight > 0 {
 				return fmt.Errorf("%d calls since then, %d in flight", s.Calls-before, s.InFlight)
@@ -43,7 +43,7 @@ func TestARenewalDuringAPartialSettlementLosesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome, whole := engine.holds.Releasing(parts)
+	outcome, whole := engine.keeper.Releasing(parts)
 	if whole {
 		t.Error("the release of one of two slots counts as that of all")
 	}

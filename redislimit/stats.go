@@ -23,7 +23,7 @@ func (e *Engine) Stats() Stats {
 		Queued:    e.calls.Queued(),
 		InFlight:  int(e.calls.Stats.InFlight.Load()),
 		Undoing:   e.calls.Undoing(),
-		Held:      e.holds.Number(),
+		Held:      e.keeper.Number(),
 		Calls:     e.calls.Stats.Calls.Load(),
 		Decisions: e.calls.Stats.Decisions.Load(),
 		Late:      e.calls.Stats.Late.Load(),

@@ -111,7 +111,7 @@ func try(engine weir.Engine) error {
 // server is an engine of several processes.
 type server interface {
 	weir.Engine
-	weir.Holder
+	weir.SlotKeeper
 	Close()
 }
 

@@ -262,9 +262,9 @@ func TestReservationsOfARepeatedDecisionShareTheirSlot(t *testing.T) {
 	if err := allowed(doCall(t.Context(), engine, taken, slot)); err != nil {
 		t.Fatal(err)
 	}
-	_, release := engine.Hold(time.Now(), taken)
-	second, _ := engine.Hold(time.Now(), taken)
-	third, _ := engine.Hold(time.Now(), taken)
+	_, release := engine.KeepSlots(time.Now(), taken)
+	second, _ := engine.KeepSlots(time.Now(), taken)
+	third, _ := engine.KeepSlots(time.Now(), taken)
 	release()
 	release()
 	for began := time.Now(); time.Since(began) < 2*lease; goOn(lease / 20) {

@@ -11,10 +11,10 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// Hold renews the leases of slots that were taken after since, until release is called. It closes lost when Redis no
+// KeepSlots renews the leases of slots that were taken after since, until release is called. It closes lost when Redis no
 // longer has a slot, when no renewal succeeds in time, and when the engine is closed.
-func (e *Engine) Hold(since time.Time, slots weir.Call) (lost <-chan struct{}, release func()) {
-	return e.holds.Hold(since, e.slots(slots))
+func (e *Engine) KeepSlots(since time.Time, slots weir.Call) (lost <-chan struct{}, release func()) {
+	return e.keeper.KeepSlots(since, e.slots(slots))
 }
 
 // Renew has the leases of slots begin now, if all of them are still held. On a cluster, some of several slots may then begin

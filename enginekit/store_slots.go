@@ -12,9 +12,9 @@ import (
 // renewEvery is how often slots are renewed, or a third of their lease if that is shorter.
 const renewEvery = 10 * time.Second
 
-// Hold renews the leases of slots that were taken after since, until release is called. It closes lost when a slot has
+// KeepSlots renews the leases of slots that were taken after since, until release is called. It closes lost when a slot has
 // expired, and when no renewal succeeds in time.
-func (e *StoreEngine) Hold(since time.Time, slots weir.Call) (lost <-chan struct{}, release func()) {
+func (e *StoreEngine) KeepSlots(since time.Time, slots weir.Call) (lost <-chan struct{}, release func()) {
 	slots.Op = weir.OpTake
 	gone, end := make(chan struct{}), make(chan struct{})
 	if a, err := e.newCall(context.Background(), slots); err == nil {
