@@ -59,7 +59,7 @@ func await[O owner](ctx context.Context, t Turn, lines *line.Lines, jitter time.
 		if err := lines.Await(ctx, w, int64(t.Max)); err != nil {
 			return refusal(opWait, err)
 		}
-		if err := line.HoldBack(ctx, rand.N(max(jitter, 1))); err != nil {
+		if err := line.Sleep(ctx, rand.N(max(jitter, 1))); err != nil {
 			giveBack(o, t.Cost, t.Slots.identity())
 			return refusal(opWait, err)
 		}

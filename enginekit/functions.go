@@ -46,18 +46,18 @@ func (f Functions) Take(s State, now, cost int64, lease uint64) State {
 	return State{algorithm.TakeFor(f.algorithm, s.state, now, cost, lease)}
 }
 
-// Hold returns how far ahead a cost of at least 1 can be reserved, if the limit is Bookable. The instant of a booking
+// UntilDue returns how far ahead a cost of at least 1 can be reserved, if the limit is Bookable. The instant of a booking
 // is the latest of all limits of its rule.
-func (f Functions) Hold(s State, now, cost int64) int64 {
+func (f Functions) UntilDue(s State, now, cost int64) int64 {
 	part := algorithm.Part{Algorithm: f.algorithm, State: s.state, Cost: cost}
-	return part.Hold(now)
+	return part.UntilDue(now)
 }
 
-// Book returns the state after a cost of at least 1 was booked for now + hold, which is at least Hold. The limit is
+// Book returns the state after a cost of at least 1 was booked for now + until, which is at least UntilDue. The limit is
 // Bookable.
-func (f Functions) Book(s State, now, cost, hold int64) State {
+func (f Functions) Book(s State, now, cost, until int64) State {
 	part := [1]algorithm.Part{{Algorithm: f.algorithm, State: s.state, Cost: cost}}
-	algorithm.BookFor(part[:], now, hold)
+	algorithm.BookFor(part[:], now, until)
 	return State{part[0].State}
 }
 

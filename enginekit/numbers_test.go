@@ -44,7 +44,7 @@ func randomNumbers(r *rand.Rand, f told) (numbers []int64) {
 		case r.IntN(4) == 0:
 			s = f.Give(s, now, r.Int64N(9)+1, uint64(r.IntN(3)))
 		case r.IntN(4) == 0 && f.limit.Bookable:
-			s = f.Book(s, now, 1, f.Hold(s, now, 1))
+			s = f.Book(s, now, 1, f.UntilDue(s, now, 1))
 		default:
 			s = f.Take(s, now, []int64{1, 3, math.MaxInt64}[r.IntN(3)], uint64(r.IntN(3)))
 		}

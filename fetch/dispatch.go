@@ -132,7 +132,7 @@ func (c *crawl) end(t *turn, e *exchange, outcome Outcome, reason string, err er
 // again puts a task back, or returns why it is not tried again.
 func (c *crawl) again(t *turn, reason string, err error) (refusal string) {
 	if pause := asksForPause(err); pause > 0 {
-		refusal = c.hold(t, pause)
+		refusal = c.pauseSite(t, pause)
 	} else {
 		refusal = c.fail(t, reason)
 	}

@@ -59,9 +59,9 @@ func (f *frontier) fail(t *turn, reason string) (refusal string) {
 	return ""
 }
 
-// hold keeps the site of a task from sending for the time that its server has asked for. It returns why the site is
+// pauseSite keeps the site of a task from sending for the time that its server has asked for. It returns why the site is
 // left alone instead, or nothing.
-func (f *frontier) hold(t *turn, pause time.Duration) (refusal string) {
+func (f *frontier) pauseSite(t *turn, pause time.Duration) (refusal string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s, until := t.site, time.Now().Add(pause)

@@ -94,7 +94,7 @@ func (f *Front[R, A]) decide(ctx context.Context, r R, part Part, a *Ask[R, A]) 
 	switch {
 	case !a.Decision.Allowed:
 		return Limited
-	case (waited || a.Decision.Delay > 0) && !HoldUp(ctx, a.Decision.Delay):
+	case (waited || a.Decision.Delay > 0) && !Sleep(ctx, a.Decision.Delay):
 		a.Grant.Abandon(ctx)
 		a.Grant = nil
 		return ClientLeft
@@ -257,8 +257,8 @@ func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation, take weir.Call) {
 	a.Grant = g
 }
 
-// HoldUp waits for the delay of a decision. It reports whether the client is still connected.
-func HoldUp(ctx context.Context, delay time.Duration) bool {
+// Sleep waits for the delay of a decision. It reports whether the client is still connected.
+func Sleep(ctx context.Context, delay time.Duration) bool {
 	if delay <= 0 {
 		return ctx.Err() == nil
 	}

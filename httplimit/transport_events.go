@@ -33,7 +33,7 @@ var reasons = [...]Reason{ReasonFirst, ReasonPause, ReasonQuota, ReasonSlow, Rea
 type EventKind int
 
 const (
-	EventHeld    EventKind = iota // the request is held back, for the Reason
+	EventDelayed EventKind = iota // the request is held back, for the Reason
 	EventRefused                  // the server has answered with a refusal
 	EventRetry                    // the request will be sent again
 )
@@ -56,7 +56,7 @@ type TransportEvent struct {
 type counters struct {
 	requests, sent, refused, retries, failed atomic.Uint64
 	waiting                                  atomic.Int64
-	held                                     [len(reasons)]struct {
+	delayed                                  [len(reasons)]struct {
 		requests atomic.Uint64
 		time     atomic.Int64
 	}

@@ -33,7 +33,7 @@ func ExampleNewTransport() {
 		_ = resp.Body.Close()
 		fmt.Println(resp.StatusCode)
 	}
-	held := transport.Stats().Held[httplimit.ReasonQuota]
+	held := transport.Stats().Delayed[httplimit.ReasonQuota]
 	fmt.Println("held back:", held.Requests, "request")
 	// Output:
 	// 200

@@ -61,7 +61,7 @@ func spoil(place string, boom func()) httplimit.TransportOptions {
 	case "Bandwidth":
 		o.Bandwidth = func(*http.Request) pace.Pacer { boom(); return nil }
 	case "Observe of a wait":
-		observe(httplimit.EventHeld)
+		observe(httplimit.EventDelayed)
 	case "Observe of a refusal":
 		observe(httplimit.EventRefused)
 	case "Observe of a retry":

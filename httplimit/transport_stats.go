@@ -15,12 +15,12 @@ type TransportStats struct {
 	Failed   uint64 // requests that were not sent
 	Waiting  int    // requests that wait now
 	Keys     int    // remembered keys
-	Held     map[Reason]Held
+	Delayed  map[Reason]Delayed
 }
 
-// Held counts the requests that were held back for a Reason, and how long they were. A request can count under several
+// Delayed counts the requests that were held back for a Reason, and how long they were. A request can count under several
 // reasons.
-type Held struct {
+type Delayed struct {
 	Requests uint64
 	Time     time.Duration
 }
@@ -38,11 +38,11 @@ func (t *Transport) Stats() TransportStats {
 	c := &t.counters
 	s := TransportStats{
 		Requests: c.requests.Load(), Sent: c.sent.Load(), Refused: c.refused.Load(), Retries: c.retries.Load(),
-		Failed: c.failed.Load(), Waiting: int(c.waiting.Load()), Held: map[Reason]Held{},
+		Failed: c.failed.Load(), Waiting: int(c.waiting.Load()), Delayed: map[Reason]Delayed{},
 	}
 	for i, reason := range reasons {
-		if n := c.held[i].requests.Load(); n > 0 {
-			s.Held[reason] = Held{n, time.Duration(c.held[i].time.Load())}
+		if n := c.delayed[i].requests.Load(); n > 0 {
+			s.Delayed[reason] = Delayed{n, time.Duration(c.delayed[i].time.Load())}
 		}
 	}
 	t.gates.mu.Lock()

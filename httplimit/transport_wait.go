@@ -96,7 +96,7 @@ type wait struct {
 	notBefore time.Time // of a retry
 	requests  []weir.Request
 	need      obey.Need
-	held      bool
+	delayed   bool
 	reason    Reason
 	since     time.Time // since when it waits for the reason
 }
@@ -179,7 +179,7 @@ func (w *wait) awaitServer() error {
 		if err := w.check(v); err != nil {
 			return err
 		}
-		w.hold(Reason(v.Reason), v.Name, v.Wait)
+		w.delay(Reason(v.Reason), v.Name, v.Wait)
 		if err := w.sleep(v.Wait, changed); err != nil {
 			return w.fail(Reason(v.Reason), err)
 		}
@@ -239,7 +239,7 @@ func (w *wait) turn(l *gateLine) error {
 	if err := w.check(v); err != nil { // it need not wait in line to know
 		return err
 	}
-	w.hold(ReasonOrder, "", max(v.Wait, 0))
+	w.delay(ReasonOrder, "", max(v.Wait, 0))
 	if w.counters.waiting.Load() > int64(w.MaxWaiting) {
 		return w.fail(ReasonOrder, weir.ErrQueueFull)
 	}
@@ -264,12 +264,12 @@ func (w *wait) acquire() (*pace.Acquired, error) {
 // the engine.
 func (w *wait) expect() {
 	if w.Observe == nil {
-		w.hold(ReasonRules, "", 0)
+		w.delay(ReasonRules, "", 0)
 		return
 	}
 	d, err := w.Engine.Peek(w.ctx, w.requests...)
 	if err == nil && !d.Allowed {
-		w.hold(ReasonRules, d.Rule, d.RetryAfter)
+		w.delay(ReasonRules, d.Rule, d.RetryAfter)
 	}
 }
 
@@ -279,7 +279,7 @@ func (w *wait) sleepUntil(at time.Time) error {
 	if at.IsZero() || d <= 0 {
 		return nil
 	}
-	w.hold(ReasonRetry, "", d)
+	w.delay(ReasonRetry, "", d)
 	if err := w.sleep(d, nil); err != nil {
 		return w.fail(ReasonRetry, err)
 	}
@@ -291,8 +291,8 @@ func (w *wait) fail(reason Reason, err error) error {
 	return &TransportError{Key: w.gate.key, Reason: reason, Err: err}
 }
 
-// hold notes that the request waits for a reason.
-func (w *wait) hold(reason Reason, name string, d time.Duration) {
+// delay notes that the request waits for a reason.
+func (w *wait) delay(reason Reason, name string, d time.Duration) {
 	if w.reason == reason {
 		return
 	}
@@ -300,7 +300,7 @@ func (w *wait) hold(reason Reason, name string, d time.Duration) {
 	w.reason, w.since = reason, time.Now()
 	g := w.gate
 	g.mu.Lock()
-	if !w.held {
+	if !w.delayed {
 		g.waiting++
 	}
 	if reason != ReasonOrder {
@@ -310,11 +310,11 @@ func (w *wait) hold(reason Reason, name string, d time.Duration) {
 		}
 	}
 	g.mu.Unlock()
-	if !w.held {
-		w.held = true
+	if !w.delayed {
+		w.delayed = true
 		w.counters.waiting.Add(1)
 	}
-	w.events().tell(w.request, TransportEvent{Kind: EventHeld, Key: g.key, Reason: reason, Name: name, Wait: d})
+	w.events().tell(w.request, TransportEvent{Kind: EventDelayed, Key: g.key, Reason: reason, Name: name, Wait: d})
 }
 
 // asked is about what an engine needs to admit a request. Less is not a wait for the rules.
@@ -329,15 +329,15 @@ func (w *wait) settle() {
 	if w.reason = ""; reasons[i] == ReasonRules && waited < asked {
 		return
 	}
-	held := &w.counters.held[i]
-	held.requests.Add(1)
-	held.time.Add(int64(waited))
+	delayed := &w.counters.delayed[i]
+	delayed.requests.Add(1)
+	delayed.time.Add(int64(waited))
 }
 
 // done ends the wait.
 func (w *wait) done() {
 	w.settle()
-	if !w.held {
+	if !w.delayed {
 		return
 	}
 	w.counters.waiting.Add(-1)

@@ -176,7 +176,7 @@ func leaves(t *testing.T, reason httplimit.Reason, o httplimit.TransportOptions)
 	o.Observe = func(_ *http.Request, e httplimit.TransportEvent) {
 		mu.Lock()
 		defer mu.Unlock()
-		seen[e.Reason] = seen[e.Reason] || e.Kind == httplimit.EventHeld
+		seen[e.Reason] = seen[e.Reason] || e.Kind == httplimit.EventDelayed
 	}
 	o.Retries = -1
 	if reason == httplimit.ReasonRetry {

@@ -388,13 +388,13 @@ func (p *Prefetched) filled(s *stock, f *facts, a *weir.Answer, err error, share
 
 // heat returns the size of the next block: more if the last one was used up soon, and none for a key that was not used
 // lately.
-func (s *stock) heat(now time.Duration, most int64, hold time.Duration) int64 {
+func (s *stock) heat(now time.Duration, most int64, age time.Duration) int64 {
 	switch {
-	case s.used == 0 || now-s.used > hold:
+	case s.used == 0 || now-s.used > age:
 		s.block = 0
 	case s.block == 0:
 		s.block = 1
-	case now-s.took < hold/4:
+	case now-s.took < age/4:
 		s.block = min(2*s.block, most)
 	}
 	s.used = now

@@ -24,7 +24,7 @@ type slotWatch struct {
 	last    time.Time     // that grant, or when callers came first
 	tries   int           // questions since then that were refused
 	vain    float64       // on average until a grant
-	hold    time.Duration // for which callers of this process hold slots, on average
+	use     time.Duration // for which callers of this process have slots, on average
 	alone   int           // releases since the last one of another process
 	retryAt time.Time     // the end of a lease that the last refusal told
 	same    time.Time     // since when refusals have told it
@@ -49,15 +49,15 @@ const (
 	askAlways, quietFor = 4, 4
 	meanOf              = 8 // values, about: a fleet grows within some turns
 
-	spreadOfHold = 8                      // an eighth of a hold leaves 0.93 of the slots in use beside two processes, and more beside many
-	mostSpread   = 20 * time.Millisecond  // orders processes however long they hold
+	spreadOfUse  = 8                      // an eighth of a use leaves 0.93 of the slots in use beside two processes, and more beside many
+	mostSpread   = 20 * time.Millisecond  // orders processes however long they have slots
 	heartbeat    = 250 * time.Millisecond // a lost signal costs no more; doubles to a second without news
 	ownSignal    = 100 * time.Millisecond // signals of own releases come within a round trip
 	aloneAfter   = 16                     // own releases in a row: once in 65,000 with two equal processes
 
 	// Without signals, four processes must not poll more than three times a grant, nor leave a slot for more than 0.07 of the
-	// time until one polls: so each keeps it for four holds.
-	deafHolds   = 4
+	// time until one polls: so each keeps it for four uses.
+	deafUses    = 4
 	deafPoll    = 50 * time.Millisecond // to twice as long
 	deafOverdue = 12                    // polls after which the next ones are twice as frequent
 	deafOften   = 8                     // times as frequent, at most
@@ -95,7 +95,7 @@ func (s *slotWatch) overdue(now time.Time) float64 {
 
 // delay returns the time from news to the question.
 func (s *slotWatch) delay() time.Duration {
-	spread := min(mostSpread, s.hold/spreadOfHold)
+	spread := min(mostSpread, s.use/spreadOfUse)
 	if s.alone >= aloneAfter {
 		spread /= 8 // one that comes is sooner after some releases
 	}
@@ -120,10 +120,10 @@ func (s *slotWatch) hear() {
 // released takes in that this process released slots, which it had held for a time.
 func (s *slotWatch) released(held time.Duration) {
 	k, now := s.key, time.Now()
-	if s.hold == 0 {
-		s.hold = held
+	if s.use == 0 {
+		s.use = held
 	}
-	s.hold += (held - s.hold) / meanOf
+	s.use += (held - s.use) / meanOf
 	if s.reached() {
 		s.own, s.ownUntil, s.alone = s.own+1, now.Add(ownSignal), s.alone+1
 		s.signalled(now, true)
@@ -167,10 +167,10 @@ func (s *slotWatch) sleep(until time.Time) {
 	k.asking.agenda.plan(&k.wake, until)
 }
 
-// keep has a process without signals ask at once for slots that it released, and after some holds leave them to others until
+// keep has a process without signals ask at once for slots that it released, and after some uses leave them to others until
 // its turn is near.
 func (s *slotWatch) keep(now time.Time) {
-	long := deafHolds*s.hold - s.hold/2
+	long := deafUses*s.use - s.use/2
 	if s.kept >= deafAlone && s.quiet() == 0 {
 		long = max(long, longestPause)
 	}

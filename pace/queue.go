@@ -133,7 +133,7 @@ func (q *Queue) Wait(ctx context.Context, requests ...weir.Request) (weir.Decisi
 func (q *Queue) take(ctx context.Context, c *caller) (weir.Decision, error) {
 	err := q.wait(ctx, c)
 	if err == nil && c.decision.Delay > 0 {
-		if err = line.HoldBack(ctx, c.decision.Delay); err != nil {
+		if err = line.Sleep(ctx, c.decision.Delay); err != nil {
 			q.abandon(c)
 		}
 	}

@@ -65,9 +65,9 @@ func ParseURL(text string) (rueidis.ClientOption, Options, error) {
 	return u.client, u.engine, nil
 }
 
-// HoldsPassword reports whether a URL contains a password, which every user of a machine can read in the arguments of
+// HasPassword reports whether a URL contains a password, which every user of a machine can read in the arguments of
 // a program.
-func HoldsPassword(text string) bool {
+func HasPassword(text string) bool {
 	u, err := splitURL(text)
 	if err != nil {
 		return false

@@ -118,8 +118,8 @@ func TestHoldsPasswordFindsThoseSpelledOut(t *testing.T) {
 		"redis://a": false, "redis://weir@a": false, "redis://weir:@a": false, "redis://:x@a": true, "unix://u:x@/sock": true, "nonsense": false,
 		"redis://a?password_file=/x": false, "redis-sentinel://a/m?sentinel_password=x": true, "redis-sentinel://a/m?sentinel_password_env=x": false,
 	} {
-		if got := HoldsPassword(url); got != want {
-			t.Errorf("HoldsPassword(%q) = %t, want %t", url, got, want)
+		if got := HasPassword(url); got != want {
+			t.Errorf("HasPassword(%q) = %t, want %t", url, got, want)
 		}
 	}
 }

@@ -187,12 +187,12 @@ func TestAnOverAdmissionByClocksThatAreSetIsFound(t *testing.T) {
 func TestSlotsHeldTwiceAreFound(t *testing.T) {
 	for from, want := range map[time.Duration]int{100 * ms: 0, 99 * ms: 1} {
 		b := ledger(t, "concurrency 2 lease 3s", useLine)
-		hold := func(id uint64, units int64, from, to time.Duration) {
+		take := func(id uint64, units int64, from, to time.Duration) {
 			b.add(record{Kind: recordHeld, World: worldCluster, Units: units, ID: id, Sent: start, Answered: start + from.Microseconds()})
 			b.add(record{Kind: recordFreed, World: worldCluster, ID: id, Sent: start + to.Microseconds()})
 		}
-		hold(1, 2, 0, 100*ms)
-		hold(2, 1, from, 200*ms)
+		take(1, 2, 0, 100*ms)
+		take(2, 1, from, 200*ms)
 		if got := promises(b); len(got) != want {
 			t.Errorf("2 slots to 100 ms and one from %v on: %v, want %d broken promises", from, got, want)
 		}

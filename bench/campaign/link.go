@@ -65,7 +65,7 @@ func (l *link) requests(server, client net.Conn) {
 		if err != nil {
 			return
 		}
-		l.hold()
+		l.slow()
 		if _, err := server.Write(buffer[:n]); err != nil {
 			return
 		}
@@ -81,7 +81,7 @@ func (l *link) replies(client, server net.Conn) {
 		if err != nil {
 			return
 		}
-		l.hold()
+		l.slow()
 		for wait := l.stalled.Load() - time.Now().UnixNano(); wait > 0; wait = l.stalled.Load() - time.Now().UnixNano() {
 			time.Sleep(min(time.Duration(wait), 20*time.Millisecond))
 		}
@@ -95,8 +95,8 @@ func (l *link) replies(client, server net.Conn) {
 	}
 }
 
-// hold delays what passes, while the link is slowed.
-func (l *link) hold() {
+// slow delays what passes, while the link is slowed.
+func (l *link) slow() {
 	if time.Now().UnixNano() < l.slowed.Load() {
 		time.Sleep(time.Duration(l.delay.Load()))
 	}

@@ -118,7 +118,7 @@ func (c *caller) acquire(ctx context.Context, i int) {
 	if rate == 0 && c.random.IntN(2) == 0 {
 		end = got.Cancel
 	}
-	c.hold(ctx, i, units, sent, answered, kept, end)
+	c.work(ctx, i, units, sent, answered, kept, end)
 }
 
 // overtake reserves slots past the line.
@@ -133,12 +133,12 @@ func (c *caller) overtake(ctx context.Context, i int) {
 	case err != nil && weir.WasCounted(err) != weir.CountedNo:
 		c.note(recordPerhapsTaken, i, 1, sent, answered, "")
 	case err == nil && r.Decision.Allowed:
-		c.hold(ctx, i, 1, sent, answered, r, r.Done)
+		c.work(ctx, i, 1, sent, answered, r, r.Done)
 	}
 }
 
-// hold keeps slots for a while and ends them.
-func (c *caller) hold(ctx context.Context, i int, units, sent, answered int64, r *weir.Reservation, end func(context.Context) error) {
+// work keeps slots for a while and ends them.
+func (c *caller) work(ctx context.Context, i int, units, sent, answered int64, r *weir.Reservation, end func(context.Context) error) {
 	h := &held{caller: c, subject: i, id: newID()}
 	c.process.journal.write(record{Kind: recordHeld, World: c.world.number, Subject: i, Process: c.process.number, Units: units, Sent: sent, Answered: answered, ID: h.id})
 	long := time.Duration(c.random.Int64N(int64(150 * time.Millisecond)))

@@ -36,7 +36,7 @@ type job struct {
 	Limit      string        // of the key
 	Cost       int64         // 0 means 1
 	Keys       int           // the number of keys; 0 means that all callers have one key
-	Hold       time.Duration // how long a caller keeps slots
+	Work       time.Duration // how long a caller keeps slots
 	Pause      time.Duration // from one wait of a caller to the next
 	Patience   time.Duration // how long a caller waits on average before it leaves; 0 if it stays
 	Direct     bool          // callers do not wait: the engine admits them at once
@@ -220,7 +220,7 @@ func (l *loop) call(ctx context.Context, i int) error {
 			return err
 		}
 		l.granted(i, began)
-		pause(ctx, l.Hold)
+		pause(ctx, l.Work)
 		if err := done(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
@@ -270,7 +270,7 @@ func (l *loop) wait(ctx context.Context, i int, requests []weir.Request) (done f
 			err = errors.New("the engine refuses a caller that should not wait")
 		}
 		return r.Done, err
-	case l.Hold > 0:
+	case l.Work > 0:
 		r, err := queue.Acquire(ctx, requests...)
 		if err != nil {
 			return nil, err

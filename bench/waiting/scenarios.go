@@ -28,7 +28,7 @@ func told(what, unit string) aim               { return aim{what, unit, math.NaN
 
 const (
 	fortySlots = "concurrency 40 lease 2s"
-	hold       = 200 * time.Millisecond
+	work       = 200 * time.Millisecond
 	perProcess = 40
 	processes  = 3
 	warm       = 2 * time.Second // before the first figure
@@ -73,12 +73,12 @@ func plural(n int, one, many string) string {
 }
 
 // slots returns the job of a process whose callers hold slots.
-func slots(callers int, limit string, hold time.Duration) job {
-	return job{Callers: callers, Limit: limit, Hold: hold}
+func slots(callers int, limit string, work time.Duration) job {
+	return job{Callers: callers, Limit: limit, Work: work}
 }
 
 func quietly(ctx context.Context, s *stage) ([]float64, error) {
-	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(perProcess, fortySlots, hold)}, processes), most: possible})
+	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(perProcess, fortySlots, work)}, processes), most: possible})
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +90,8 @@ func dying(callers int, least float64) workload {
 	name := fmt.Sprintf("2 processes of 40 callers, beside one of %s that is killed each second", plural(callers, "caller", "callers"))
 	return workload{name, []aim{atLeast("grants of the others", "/s", least), atMost("longest time without a grant", "ms", 500)},
 		func(ctx context.Context, s *stage) ([]float64, error) {
-			dies := slots(callers, fortySlots, hold)
-			r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(perProcess, fortySlots, hold)}, processes-1), dies: &dies, most: possible})
+			dies := slots(callers, fortySlots, work)
+			r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(perProcess, fortySlots, work)}, processes-1), dies: &dies, most: possible})
 			if err != nil {
 				return nil, err
 			}
@@ -100,7 +100,7 @@ func dying(callers int, least float64) workload {
 }
 
 func together(ctx context.Context, s *stage) ([]float64, error) {
-	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(perProcess, fortySlots, hold)}, processes), killed: slices.Repeat([]job{slots(5, fortySlots, hold)}, processes), most: possible})
+	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(perProcess, fortySlots, work)}, processes), killed: slices.Repeat([]job{slots(5, fortySlots, work)}, processes), most: possible})
 	if err != nil {
 		return nil, err
 	}
@@ -108,11 +108,11 @@ func together(ctx context.Context, s *stage) ([]float64, error) {
 }
 
 func unsignalled(ctx context.Context, s *stage) ([]float64, error) {
-	return s.deaf(ctx, slices.Repeat([]job{slots(perProcess, fortySlots, hold)}, processes))
+	return s.deaf(ctx, slices.Repeat([]job{slots(perProcess, fortySlots, work)}, processes))
 }
 
 func manyUnsignalled(ctx context.Context, s *stage) ([]float64, error) {
-	return s.deaf(ctx, slices.Repeat([]job{slots(2, fortySlots, hold)}, 100))
+	return s.deaf(ctx, slices.Repeat([]job{slots(2, fortySlots, work)}, 100))
 }
 
 // withoutSignals has the processes be a user without the rights of signals.
@@ -142,7 +142,7 @@ func alone(ctx context.Context, s *stage) ([]float64, error) {
 }
 
 func withRate(ctx context.Context, s *stage) ([]float64, error) {
-	j := slots(perProcess, fortySlots, hold)
+	j := slots(perProcess, fortySlots, work)
 	j.Rate = "token bucket 100/s burst 1"
 	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{j}, processes), most: 100})
 	if err != nil {
@@ -205,12 +205,12 @@ func crowd(ctx context.Context, s *stage) ([]float64, error) {
 // of fresh hosts come, one every 50 ms.
 func freshHosts(ctx context.Context, s *stage) ([]float64, error) {
 	const hosts, total, rate, crowded = 10_000, "concurrency 100 lease 10s", "token bucket 1/10s burst 1", 4 * time.Second
-	holder := job{Callers: 100, Limit: total, Hold: crowded, Pause: time.Hour, Direct: true}
+	holder := job{Callers: 100, Limit: total, Work: crowded, Pause: time.Hour, Direct: true}
 	jobs := []job{holder}
 	for range processes {
-		jobs = append(jobs, job{Callers: hosts / processes, Limit: total, Host: rate, Dry: true, Hold: time.Millisecond, Late: crowded / 4})
+		jobs = append(jobs, job{Callers: hosts / processes, Limit: total, Host: rate, Dry: true, Work: time.Millisecond, Late: crowded / 4})
 	}
-	jobs = append(jobs, job{Callers: 1, Limit: total, Host: rate, Fresh: true, Hold: time.Millisecond, Pause: 50 * time.Millisecond, Late: crowded})
+	jobs = append(jobs, job{Callers: 1, Limit: total, Host: rate, Fresh: true, Work: time.Millisecond, Pause: 50 * time.Millisecond, Late: crowded})
 	r, err := s.play(ctx, play{jobs: jobs, warm: crowded, measured: 3 * time.Second})
 	if err != nil {
 		return nil, err
@@ -229,10 +229,10 @@ func replication(ctx context.Context, s *stage) ([]float64, error) {
 	if err := s.replicate(ctx); err != nil {
 		return nil, err
 	}
-	alone := slots(13, fortySlots, hold) // 39 of 40 slots
+	alone := slots(13, fortySlots, work) // 39 of 40 slots
 	alone.Direct = true
 	var bytes [2]float64
-	for i, j := range []job{alone, slots(perProcess, fortySlots, hold)} {
+	for i, j := range []job{alone, slots(perProcess, fortySlots, work)} {
 		r, err := s.play(ctx, play{jobs: slices.Repeat([]job{j}, processes)})
 		if err != nil {
 			return nil, err
@@ -244,8 +244,8 @@ func replication(ctx context.Context, s *stage) ([]float64, error) {
 
 func idleKeys(ctx context.Context, s *stage) ([]float64, error) {
 	const keys, limit = 200, "concurrency 1 lease 5m"
-	holder := job{Callers: keys, Keys: keys, Limit: limit, Hold: time.Hour, Direct: true}
-	waits := job{Callers: keys, Keys: keys, Limit: limit, Hold: hold, Late: warm / 4}
+	holder := job{Callers: keys, Keys: keys, Limit: limit, Work: time.Hour, Direct: true}
+	waits := job{Callers: keys, Keys: keys, Limit: limit, Work: work, Late: warm / 4}
 	r, err := s.play(ctx, play{jobs: []job{holder, waits}})
 	if err != nil {
 		return nil, err

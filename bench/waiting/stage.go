@@ -117,7 +117,7 @@ func (s *stage) play(ctx context.Context, p play) (*played, error) {
 			failed <- err
 		}()
 	}
-	r.killed = r.from.Add(rand.N(hold))
+	r.killed = r.from.Add(rand.N(work))
 	for _, j := range p.killed {
 		end, err := s.mortal(s.job(j, start, r.to))
 		if err != nil {

@@ -27,16 +27,16 @@ func turns() (list []workload) {
 	for _, server := range servers {
 		for _, c := range []struct {
 			processes, callers, slots int
-			hold                      time.Duration
+			work                      time.Duration
 		}{{4, 2, 1, 100 * time.Millisecond}, {12, 1, 4, 50 * time.Millisecond}, {50, 10, 8, 40 * time.Millisecond}} {
-			name := fmt.Sprintf("%d processes of %s for %s of %v on %s", c.processes, plural(c.callers, "caller", "callers"), plural(c.slots, "slot", "slots"), c.hold, server.name)
+			name := fmt.Sprintf("%d processes of %s for %s of %v on %s", c.processes, plural(c.callers, "caller", "callers"), plural(c.slots, "slot", "slots"), c.work, server.name)
 			list = append(list, workload{name, []aim{told("part of the slots that is used", ""), told("questions a grant", ""), told("grants of the process with the most, for one of that with the least", ""), told("longest time of a process without a grant", "turns")},
 				func(ctx context.Context, s *stage) ([]float64, error) {
 					if err := server.begin(ctx, s); err != nil {
 						return nil, err
 					}
-					possible := float64(c.slots) / c.hold.Seconds()
-					j := slots(c.callers, fmt.Sprintf("concurrency %d lease 5s", c.slots), c.hold)
+					possible := float64(c.slots) / c.work.Seconds()
+					j := slots(c.callers, fmt.Sprintf("concurrency %d lease 5s", c.slots), c.work)
 					r, err := s.play(ctx, play{jobs: slices.Repeat([]job{j}, c.processes), warm: 5 * time.Second, measured: 5 * s.measured, most: possible})
 					if err != nil {
 						return nil, err

@@ -56,7 +56,7 @@ type Algorithm interface {
 	Planned() bool
 	// SpendAt returns the instant at which a waiting caller of a planned limit takes its units, if it must be held from
 	// an instant on.
-	SpendAt(s State, from, hold int64) int64
+	SpendAt(s State, from, delay int64) int64
 	// AddsUp reports whether takes of n units in total leave the same state as one take of n, in any order, if each
 	// take happens at the instant that the takes before it permit.
 	AddsUp(s State, now, n int64) bool
@@ -113,9 +113,9 @@ type delayer interface {
 // Delays reports whether the limit admits with a delay, up to a queue of its own.
 func Delays(a Algorithm) bool { return is[delayer](a) }
 
-// Hold returns how long cost n must be held back: the wait, or the delay of a limit that queues. n may exceed the
+// UntilDue returns the time until cost n is due: the wait, or the delay of a limit that queues. n may exceed the
 // capacity.
-func Hold(a Algorithm, s State, now, n int64) int64 {
+func UntilDue(a Algorithm, s State, now, n int64) int64 {
 	if d, ok := a.(delayer); ok {
 		return d.Delay(a.Take(s, now, n), now)
 	}

@@ -29,24 +29,24 @@ func BookAhead(parts []Part, now, longest int64) Answer {
 			return describe(parts, now, Never, i)
 		}
 	}
-	wait, binding, hold := bookingWait(parts, now, longest)
+	wait, binding, until := bookingWait(parts, now, longest)
 	if wait > 0 {
 		answer := describe(parts, now, wait, binding)
 		answer.Changed = refuseBooking(parts, now)
 		return answer
 	}
-	changed := BookFor(parts, now, hold)
+	changed := BookFor(parts, now, until)
 	answer := describe(parts, now, 0, -1)
-	answer.Changed, answer.Delay = changed, hold
+	answer.Changed, answer.Delay = changed, until
 	return answer
 }
 
 // bookingWait returns the time until the parts can be booked, the part that waits longest, and the time until their
 // instant.
-func bookingWait(parts []Part, now, longest int64) (wait int64, binding int, hold int64) {
+func bookingWait(parts []Part, now, longest int64) (wait int64, binding int, until int64) {
 	binding = -1
 	for i := range parts {
-		own := parts[i].Hold(now)
+		own := parts[i].UntilDue(now)
 		w := max(subSat(own, longest), parts[i].backlog(now))
 		if own == Never {
 			w = max(w, 1)
@@ -54,16 +54,16 @@ func bookingWait(parts []Part, now, longest int64) (wait int64, binding int, hol
 		if w > wait {
 			wait, binding = w, i
 		}
-		hold = max(hold, own)
+		until = max(until, own)
 	}
-	return wait, binding, hold
+	return wait, binding, until
 }
 
 // refuseBooking converts, like a refused Take, the states that delay the booking under a faster rate than the one that wrote
 // them, so that the units drain as the answer says. A leaky bucket may delay it with room left.
 func refuseBooking(parts []Part, now int64) (changed bool) {
 	for i := range parts {
-		if p := &parts[i]; p.Hold(now) > 0 {
+		if p := &parts[i]; p.UntilDue(now) > 0 {
 			p.Changed = convertRefused(p.Algorithm, &p.State, now, p.Cost)
 			changed = changed || p.Changed
 		}
@@ -71,12 +71,12 @@ func refuseBooking(parts []Part, now int64) (changed bool) {
 	return changed
 }
 
-// Hold returns the time until the part's own instant.
-func (p *Part) Hold(now int64) int64 {
+// UntilDue returns the time until the part's own instant.
+func (p *Part) UntilDue(now int64) int64 {
 	if p.Cost == 0 || Stateless(p.Algorithm) {
 		return 0
 	}
-	return max(Hold(p.Algorithm, p.owned(now), now, p.Cost), 0)
+	return max(UntilDue(p.Algorithm, p.owned(now), now, p.Cost), 0)
 }
 
 // backlog returns the time until the limit has space for another booking.
@@ -99,18 +99,18 @@ func (p *Part) owned(now int64) State {
 	return p.Algorithm.Carry(p.Algorithm, p.State, now)
 }
 
-// BookFor takes the cost of every part for now + hold.
-func BookFor(parts []Part, now, hold int64) (changed bool) {
+// BookFor takes the cost of every part for now + until.
+func BookFor(parts []Part, now, until int64) (changed bool) {
 	for i := range parts {
 		p := &parts[i]
 		a, ok := p.Algorithm.(aheader)
 		if !ok || p.Cost == 0 {
 			continue
 		}
-		late := p.Hold(now) < hold
+		late := p.UntilDue(now) < until
 		p.State = p.owned(now)
 		if late {
-			p.State = a.BookAt(p.State, now, AddSaturating(now, hold), p.Cost)
+			p.State = a.BookAt(p.State, now, AddSaturating(now, until), p.Cost)
 		} else {
 			p.State = a.Book(p.State, now, p.Cost)
 		}

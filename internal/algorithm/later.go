@@ -21,7 +21,7 @@ type rebooker interface {
 // CanBook reports whether units can be booked for a later instant.
 func CanBook(a Algorithm) bool { return is[booker](a) }
 
-// Book returns the state after n units were booked for now + Hold.
+// Book returns the state after n units were booked for now + UntilDue.
 func Book(a Algorithm, s State, now, n int64) State {
 	if b, ok := a.(booker); ok {
 		return b.Book(s, now, n)

@@ -229,11 +229,11 @@ func (b *TokenBucket) Owns(s State) bool { return s.Unit == 0 || s.C == 0 || b.o
 
 func (b *TokenBucket) converts() {}
 
-// SpendAt returns the instant at which units are taken that must wait for hold from an instant. They are a debt from
+// SpendAt returns the instant at which units are taken that must wait for a delay from an instant. They are a debt from
 // that instant on. The units used under a faster rate are converted when the wait is over.
-func (b *TokenBucket) SpendAt(s State, from, hold int64) int64 {
+func (b *TokenBucket) SpendAt(s State, from, delay int64) int64 {
 	if b.slows(&s) {
-		return AddSaturating(from, hold)
+		return AddSaturating(from, delay)
 	}
 	return from
 }
@@ -243,8 +243,8 @@ func (b *TokenBucket) Settled(s State, now int64) bool { return s.Promised <= no
 
 // Book takes n units for now + Wait, the promised instant: a booking is a debt.
 func (b *TokenBucket) Book(s State, now, n int64) State {
-	hold := b.Wait(s, now, n)
-	return promise(b.Take(s, b.SpendAt(s, now, hold), n), now, hold)
+	until := b.Wait(s, now, n)
+	return promise(b.Take(s, b.SpendAt(s, now, until), n), now, until)
 }
 
 // Rebook books keep units in place of n. After a change of the rate it gives the others back instead, so that nothing
@@ -258,9 +258,9 @@ func (b *TokenBucket) Rebook(before, after State, taken, n, keep int64) State {
 }
 
 // promise returns s after a caller was held back.
-func promise(s State, now, hold int64) State {
-	if hold > 0 {
-		s.Promised = max(s.Promised, AddSaturating(now, hold))
+func promise(s State, now, delay int64) State {
+	if delay > 0 {
+		s.Promised = max(s.Promised, AddSaturating(now, delay))
 	}
 	return s
 }

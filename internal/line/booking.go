@@ -38,21 +38,21 @@ func (s *Subject) Book(b *Booking, now, longest int64) (algorithm.Answer, error)
 	case s.advance(now):
 		return s.bookInLine(b, now, longest), nil
 	}
-	hold := algorithm.Hold(s.algorithm, s.State, now, b.Cost)
-	wait := s.bookingWait(now, b.Cost, hold, longest)
+	until := algorithm.UntilDue(s.algorithm, s.State, now, b.Cost)
+	wait := s.bookingWait(now, b.Cost, until, longest)
 	if wait == 0 {
-		s.bookNow(b, now, hold)
+		s.bookNow(b, now, until)
 	} else {
 		s.refused(now, b.Cost)
 	}
-	return s.bookingAnswer(now, wait, hold), nil
+	return s.bookingAnswer(now, wait, until), nil
 }
 
-// bookingWait returns the time until b can be booked: until its hold is short enough, the bookings leave room for it,
+// bookingWait returns the time until b can be booked: until its own wait is short enough, the bookings leave room for it,
 // and a limit with a queue has room.
-func (s *Subject) bookingWait(now, n, hold, longest int64) int64 {
-	wait := max(hold-longest, s.algorithm.Backlog(s.State, now, n), 0)
-	if hold == algorithm.Never {
+func (s *Subject) bookingWait(now, n, until, longest int64) int64 {
+	wait := max(until-longest, s.algorithm.Backlog(s.State, now, n), 0)
+	if until == algorithm.Never {
 		wait = max(wait, 1)
 	}
 	if algorithm.Delays(s.algorithm) {
@@ -61,7 +61,7 @@ func (s *Subject) bookingWait(now, n, hold, longest int64) int64 {
 	return wait
 }
 
-func (s *Subject) bookNow(b *Booking, now, hold int64) {
+func (s *Subject) bookNow(b *Booking, now, until int64) {
 	b.Open, b.under = true, s.algorithm
 	b.bookedAt, b.before, b.promisedBefore, b.stampBefore = now, s.State, s.promised, s.stamp
 	if algorithm.CanBook(s.algorithm) {
@@ -69,17 +69,17 @@ func (s *Subject) bookNow(b *Booking, now, hold int64) {
 	} else {
 		s.State = algorithm.TakeFor(s.algorithm, s.State, now, b.Cost, b.Identity)
 	}
-	b.taken = max(algorithm.TakenAt(s.algorithm, s.State, now), algorithm.AddSaturating(now, hold))
-	s.promise(now, hold)
+	b.taken = max(algorithm.TakenAt(s.algorithm, s.State, now), algorithm.AddSaturating(now, until))
+	s.promise(now, until)
 	s.stamp, s.newest = b.Identity, b
 }
 
 // bookingAnswer describes a booking. A wait of 0 means that it was made.
-func (s *Subject) bookingAnswer(now, wait, hold int64) algorithm.Answer {
+func (s *Subject) bookingAnswer(now, wait, until int64) algorithm.Answer {
 	a := s.Peek(now, 0)
 	a.Allowed, a.RetryAfter, a.Delay = wait == 0, wait, 0
 	if a.Allowed {
-		a.Delay = hold
+		a.Delay = until
 	}
 	return a
 }
@@ -88,19 +88,19 @@ func (s *Subject) bookingAnswer(now, wait, hold int64) algorithm.Answer {
 // flow may still come first.
 func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 	l := s.line
-	hold, room := s.turnIn(now, Turn{Cost: b.Cost})
+	until, room := s.turnIn(now, Turn{Cost: b.Cost})
 	refusal := l.refusal(now, b.Cost)
 	if !s.algorithm.Planned() || !l.single() || !room || l.full() {
 		return refusal
 	}
-	if hold > longest || algorithm.AddSaturating(now, hold) == algorithm.Never {
-		refusal.RetryAfter = max(hold-longest, 1)
+	if until > longest || algorithm.AddSaturating(now, until) == algorithm.Never {
+		refusal.RetryAfter = max(until-longest, 1)
 		return refusal
 	}
 	b.Open, b.promisedBefore, b.inLine, b.under = true, s.promised, true, s.algorithm
-	b.arrival, b.promised = l.arrive(b.Cost, now), now+hold
+	b.arrival, b.promised = l.arrive(b.Cost, now), now+until
 	b.taken = b.promised
-	s.promise(now, hold)
+	s.promise(now, until)
 	s.wrote() // an older booking is no longer the newest
 	b.between = l.queue.Units() - l.between
 	l.between += b.between
@@ -110,7 +110,7 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 		l.plan.book(l, b)
 	}
 	a := l.refusal(now, 0)
-	a.Allowed, a.Delay = true, hold
+	a.Allowed, a.Delay = true, until
 	return a
 }
 

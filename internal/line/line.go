@@ -189,8 +189,8 @@ func (l *line) next(now int64) (w *Waiter, from, at int64) {
 	}
 	if s.algorithm.Planned() {
 		from = max(w.arrived, l.since)
-		hold := algorithm.Hold(s.algorithm, s.State, from, w.Cost)
-		return w, s.algorithm.SpendAt(s.State, from, hold), algorithm.AddSaturating(from, hold)
+		until := algorithm.UntilDue(s.algorithm, s.State, from, w.Cost)
+		return w, s.algorithm.SpendAt(s.State, from, until), algorithm.AddSaturating(from, until)
 	}
 	return w, now, algorithm.AddSaturating(now, s.algorithm.Wait(s.State, now, w.Cost))
 }
@@ -280,9 +280,9 @@ func (l *line) refusal(now, n int64) algorithm.Answer {
 	case n > a.Capacity():
 		answer.RetryAfter = algorithm.Never
 	default:
-		hold := algorithm.Hold(a, state, from, n)
-		answer.RetryAfter = max(1, algorithm.AddSaturating(ahead, hold))
-		answer.ByGap = algorithm.ByGap(a, &state, from, hold)
+		until := algorithm.UntilDue(a, state, from, n)
+		answer.RetryAfter = max(1, algorithm.AddSaturating(ahead, until))
+		answer.ByGap = algorithm.ByGap(a, &state, from, until)
 	}
 	return answer
 }

@@ -93,7 +93,7 @@ func (p plan) yields(l *line, w *Waiter, b *Booking) bool {
 		return w.Arrival > b.arrival
 	}
 	p.add(l, w) // to this copy
-	return algorithm.AddSaturating(p.at, algorithm.Hold(a, p.state, p.at, b.Cost)) > b.promised
+	return algorithm.AddSaturating(p.at, algorithm.UntilDue(a, p.state, p.at, b.Cost)) > b.promised
 }
 
 // served updates the plan before the release of the head of the line at an instant. w is nil for a booking.
@@ -183,7 +183,7 @@ func (l *line) summed(from, units int64) (state algorithm.State, at int64) {
 	case units == 0:
 		return s.State, l.since
 	}
-	return a.Take(s.State, from, units), algorithm.AddSaturating(from, algorithm.Hold(a, s.State, from, units))
+	return a.Take(s.State, from, units), algorithm.AddSaturating(from, algorithm.UntilDue(a, s.State, from, units))
 }
 
 // planBefore returns the planned state before the turn of a newcomer. It is not the tail if the newcomer's flow
@@ -221,9 +221,9 @@ func (p *plan) add(l *line, w *Waiter) {
 	}
 	from := max(p.at, w.arrived)
 	if a.Planned() {
-		hold := algorithm.Hold(a, p.state, from, w.Cost)
-		p.at = algorithm.AddSaturating(from, hold)
-		from = a.SpendAt(p.state, from, hold)
+		until := algorithm.UntilDue(a, p.state, from, w.Cost)
+		p.at = algorithm.AddSaturating(from, until)
+		from = a.SpendAt(p.state, from, until)
 	} else {
 		from = algorithm.AddSaturating(from, a.Wait(p.state, from, w.Cost))
 		p.at = from

@@ -50,14 +50,14 @@ func (s span) before(next span, a algorithm.Algorithm) span {
 // delayed reports whether, in order of arrival, a booking comes after its promised instant if n units are taken from a state
 // first.
 func (s span) delayed(a algorithm.Algorithm, state algorithm.State, from, n int64) bool {
-	return algorithm.AddSaturating(from, algorithm.Hold(a, state, from, n+s.through)) > s.tight.promised
+	return algorithm.AddSaturating(from, algorithm.UntilDue(a, state, from, n+s.through)) > s.tight.promised
 }
 
 // bookingsAddUp reports whether a line with bookings is summable: no waiter yields to a booking, or any two costs
 // fit into the limit together, which is then not full meanwhile.
 func (l *line) bookingsAddUp(from int64) bool {
 	a, state, all := l.subject.algorithm, l.subject.State, l.promises()
-	twoFit := algorithm.Hold(a, a.Fresh(), from, 2*l.largest) == 0
+	twoFit := algorithm.UntilDue(a, a.Fresh(), from, 2*l.largest) == 0
 	return a.AddsUp(state, from, all.units+l.queue.Units()) && (twoFit || !all.late && !all.delayed(a, state, from, 0))
 }
 

@@ -164,10 +164,10 @@ func (s *Subject) spend(from, n int64, lease *Lease) {
 	}
 }
 
-// promise records that a caller goes ahead at now + hold.
-func (s *Subject) promise(now, hold int64) {
-	if hold > 0 {
-		s.promised = max(s.promised, algorithm.AddSaturating(now, hold))
+// promise records that a caller goes ahead at now + delay.
+func (s *Subject) promise(now, delay int64) {
+	if delay > 0 {
+		s.promised = max(s.promised, algorithm.AddSaturating(now, delay))
 	}
 }
 

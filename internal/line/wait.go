@@ -94,7 +94,7 @@ func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waite
 
 // takeTurn takes a turn that needs no delay.
 func (s *Subject) takeTurn(now int64, t Turn) (taken bool) {
-	if s.algorithm.Wait(s.State, now, t.Cost) > 0 || algorithm.Delays(s.algorithm) && algorithm.Hold(s.algorithm, s.State, now, t.Cost) > 0 {
+	if s.algorithm.Wait(s.State, now, t.Cost) > 0 || algorithm.Delays(s.algorithm) && algorithm.UntilDue(s.algorithm, s.State, now, t.Cost) > 0 {
 		return false
 	}
 	s.spend(now, t.Cost, t.Lease)
@@ -139,7 +139,7 @@ func (s *Subject) turnIn(now int64, t Turn) (wait int64, room bool) {
 	if s.line != nil {
 		state, from = s.line.planBefore(now, t)
 	}
-	return algorithm.AddSaturating(from-now, algorithm.Hold(s.algorithm, state, from, t.Cost)), true
+	return algorithm.AddSaturating(from-now, algorithm.UntilDue(s.algorithm, state, from, t.Cost)), true
 }
 
 // Await waits until w is released, the context ends or the longest wait is over. It needs no lock. Without an error,
@@ -161,8 +161,8 @@ func (q *Lines) Await(ctx context.Context, w *Waiter, longest int64) error {
 	}
 }
 
-// HoldBack sleeps. It returns the error of the context if that ends first.
-func HoldBack(ctx context.Context, d time.Duration) error {
+// Sleep sleeps. It returns the error of the context if that ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}

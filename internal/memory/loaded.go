@@ -49,7 +49,7 @@ func (c *loadedColumn) restore(words []uint64) (limit *loadedLimit, s algorithm.
 	if c.width == 2 {
 		number = algorithm.RateNumber(words[0])
 	}
-	if words[0] >= table.Held || number >= len(c.limits) {
+	if words[0] >= table.Seized || number >= len(c.limits) {
 		return nil, s, false
 	}
 	limit = &c.limits[number]

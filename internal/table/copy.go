@@ -52,7 +52,7 @@ func (t *Table) Copy(shard int, place uint64, into []uint64) (_ Rows, next uint6
 
 // appendRow appends the hash and the words of an entry that is not frozen, unless all words are Fresh.
 func (e Entry) appendRow(into []uint64, tag uint64) []uint64 {
-	first, _ := e.Hold(true)
+	first, _ := e.Seize(true)
 	defer e.Release(first)
 	if isFresh(first, e.Words[1:]) {
 		return into

@@ -82,13 +82,13 @@ func TestCopyMissesNothingWhileTheTableGrows(t *testing.T) {
 	wg.Wait()
 }
 
-// TestACopyWaitsForAHeldEntry copies a segment while a caller holds an entry of one word.
-func TestACopyWaitsForAHeldEntry(t *testing.T) {
+// TestACopyWaitsForASeizedEntry copies a segment while a caller has seized an entry of one word.
+func TestACopyWaitsForASeizedEntry(t *testing.T) {
 	tab := of(neverIdle, 0)
 	e := tab.Claim(5*table.Shards, 0)
 	e.Release(1234)
-	if first, held := e.Hold(false); !held || first != 1234 {
-		t.Fatalf("Hold returns %d, %v", first, held)
+	if first, seized := e.Seize(false); !seized || first != 1234 {
+		t.Fatalf("Seize returns %d, %v", first, seized)
 	}
 	copied := make(chan []uint64)
 	go func() {
@@ -99,7 +99,7 @@ func TestACopyWaitsForAHeldEntry(t *testing.T) {
 		runtime.Gosched()
 		select {
 		case data := <-copied:
-			t.Fatalf("the copy of a held entry is %#x", data)
+			t.Fatalf("the copy of a seized entry is %#x", data)
 		default:
 		}
 	}

@@ -44,13 +44,13 @@ func addTo(t *Table, h Hash, now int64, delta uint64) bool {
 			return false
 		}
 		if len(e.Words) == 1 {
-			if first := e.First(); first < Held && e.Swap(first, first+delta) {
+			if first := e.First(); first < Seized && e.Swap(first, first+delta) {
 				return true
 			}
 			continue
 		}
-		first, held := e.Hold(false)
-		if !held {
+		first, seized := e.Seize(false)
+		if !seized {
 			continue
 		}
 		for i := range e.Words[1:] {
@@ -149,15 +149,15 @@ func TestWideEntriesTakeFewBytesEach(t *testing.T) {
 	}
 }
 
-// TestAHeldEntryIsSeenByNoOtherCaller checks that the words of a held entry belong to its holder, also while the
+// TestASeizedEntryIsSeenByNoOtherCaller checks that the words of a seized entry belong to its caller, also while the
 // segment is replaced.
-func TestAHeldEntryIsSeenByNoOtherCaller(t *testing.T) {
+func TestASeizedEntryIsSeenByNoOtherCaller(t *testing.T) {
 	tab := New(Options{Layout: Wide{N: 2, IsIdle: neverIdle}.Layout()})
 	addTo(tab, hashOf(1), 0, 7)
 	e := tab.Find(hashOf(1))
-	first, held := e.Hold(false)
-	if !held || first != 7 || e.First() != Held {
-		t.Fatalf("Hold got %d, %v, want 7", first, held)
+	first, seized := e.Seize(false)
+	if !seized || first != 7 || e.First() != Seized {
+		t.Fatalf("Seize got %d, %v, want 7", first, seized)
 	}
 	number := tab.AddLayout(Wide{N: 3, IsIdle: neverIdle}.Layout())
 	var done atomic.Bool
@@ -166,9 +166,9 @@ func TestAHeldEntryIsSeenByNoOtherCaller(t *testing.T) {
 		tab.Upgrade(hashOf(1), 0)
 		done.Store(true)
 	})
-	for range 1000 { // the upgrade cannot end while the entry is held
+	for range 1000 { // the upgrade cannot end while the entry is seized
 		if done.Load() {
-			t.Fatal("a held entry was moved")
+			t.Fatal("a seized entry was moved")
 		}
 	}
 	e.Words[1] = 8
@@ -177,14 +177,14 @@ func TestAHeldEntryIsSeenByNoOtherCaller(t *testing.T) {
 	if e := tab.Find(hashOf(1)); e.Layout != number || e.First() != 8 {
 		t.Errorf("after the upgrade the entry is %v, want the words of its last holder", e.Words)
 	}
-	if _, held := e.Hold(true); held {
-		t.Error("an entry that has moved was held")
+	if _, seized := e.Seize(true); seized {
+		t.Error("an entry that has moved was seized")
 	}
 }
 
-// TestGrowthWaitsForAHeldEntry grows a segment of which a caller holds an entry. The table must not copy the mark of a
-// held entry, and must copy what the caller releases.
-func TestGrowthWaitsForAHeldEntry(t *testing.T) {
+// TestGrowthWaitsForASeizedEntry grows a segment of which a caller has seized an entry. The table must not copy the mark of a
+// seized entry, and must copy what the caller releases.
+func TestGrowthWaitsForASeizedEntry(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the other goroutine then runs until it waits or is done
 	for width := 1; width <= 2; width++ {
 		tab := New(Options{Layout: Wide{N: width, IsIdle: neverIdle}.Layout()})
@@ -192,9 +192,9 @@ func TestGrowthWaitsForAHeldEntry(t *testing.T) {
 		key := hash(1)
 		addTo(tab, key, 0, 1)
 		e := tab.Find(key)
-		first, held := e.Hold(false)
-		if !held || first != 1 {
-			t.Fatalf("width %d: the entry reads %#x, held: %v, want 1, true", width, first, held)
+		first, seized := e.Seize(false)
+		if !seized || first != 1 {
+			t.Fatalf("width %d: the entry reads %#x, seized: %v, want 1, true", width, first, seized)
 		}
 		var done atomic.Bool
 		var grown sync.WaitGroup
@@ -208,7 +208,7 @@ func TestGrowthWaitsForAHeldEntry(t *testing.T) {
 			runtime.Gosched()
 		}
 		if done.Load() {
-			t.Errorf("width %d: the segment was replaced while a caller held an entry", width)
+			t.Errorf("width %d: the segment was replaced while a caller had seized an entry", width)
 		}
 		e.Release(7)
 		grown.Wait()

@@ -88,12 +88,12 @@ func (t *Table) idleAmong(s *segment, n int, now int64) (idle, used int) {
 
 func (t *Table) layoutOf(s *segment) Layout { return (*t.layouts.Load())[s.layout] }
 
-// idle reports whether the entry is idle. It holds an entry of several words meanwhile.
+// idle reports whether the entry is idle. It seizes an entry of several words meanwhile.
 func (e Entry) idle(layout Layout, now int64) bool {
 	first := e.First()
 	if len(e.Words) > 1 && first != Elsewhere {
-		var held bool
-		if first, held = e.Hold(false); held {
+		var seized bool
+		if first, seized = e.Seize(false); seized {
 			defer e.Release(first)
 		}
 	}
@@ -102,7 +102,7 @@ func (e Entry) idle(layout Layout, now int64) bool {
 
 // isIdle reports whether words that do not change mean the same as those of a new key.
 func isIdle(layout Layout, first uint64, rest []uint64, now int64) bool {
-	return first < Held && (isFresh(first, rest) || layout.Idle(first, rest, now))
+	return first < Seized && (isFresh(first, rest) || layout.Idle(first, rest, now))
 }
 
 func isFresh(first uint64, rest []uint64) bool {

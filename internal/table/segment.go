@@ -157,13 +157,13 @@ const (
 	// Elsewhere means that the caller keeps the state, because it does not fit in its words. An entry with such a word
 	// is never idle.
 	Elsewhere uint64 = math.MaxUint64 - 1
-	// Held means that one caller is changing the words.
-	Held uint64 = math.MaxUint64 - 2
+	// Seized means that one caller is changing the words.
+	Seized uint64 = math.MaxUint64 - 2
 )
 
 // Entry is the words of one hash. Its first word is read and written by atomic operations only. An entry of one word
-// changes by compare-and-swap, or by a caller that holds it together with others. Only the caller that holds a wider entry
-// writes its other words: that has replaced the first word by Held, or by Elsewhere, which only the caller's own lock
+// changes by compare-and-swap, or by a caller that has seized it together with others. Only the caller that has seized a wider entry
+// writes its other words: that has replaced the first word by Seized, or by Elsewhere, which only the caller's own lock
 // protects.
 type Entry struct {
 	Words  []uint64 // none if there is no entry
@@ -181,31 +181,31 @@ func (e Entry) Swap(old, next uint64) bool {
 	return atomic.CompareAndSwapUint64(&e.Words[0], old, next)
 }
 
-// Hold holds the entry and returns its first word, for Release. If the first word is Moved, or is Elsewhere and the
-// caller does not have the lock of such states, it holds nothing and returns that word.
-func (e Entry) Hold(withElsewhere bool) (first uint64, held bool) {
-	return HoldWord(&e.Words[0], withElsewhere)
+// Seize seizes the entry and returns its first word, for Release. If the first word is Moved, or is Elsewhere and the
+// caller does not have the lock of such states, it seizes nothing and returns that word.
+func (e Entry) Seize(withElsewhere bool) (first uint64, seized bool) {
+	return SeizeWord(&e.Words[0], withElsewhere)
 }
 
-// HoldWord holds the words behind a first word that is in no table, like Hold.
-func HoldWord(at *uint64, withElsewhere bool) (first uint64, held bool) {
+// SeizeWord seizes the words behind a first word that is in no table, like Seize.
+func SeizeWord(at *uint64, withElsewhere bool) (first uint64, seized bool) {
 	for spins := 0; ; spins++ {
 		first = atomic.LoadUint64(at)
 		switch {
-		case first == Held:
+		case first == Seized:
 			pause(spins)
 		case first == Moved || first == Elsewhere && !withElsewhere:
 			return first, false
-		case atomic.CompareAndSwapUint64(at, first, Held):
+		case atomic.CompareAndSwapUint64(at, first, Seized):
 			return first, true
 		}
 	}
 }
 
-// Release ends a hold with the next first word.
+// Release gives a seized entry back with the next first word.
 func (e Entry) Release(first uint64) { atomic.StoreUint64(&e.Words[0], first) }
 
-// pause waits a moment for a caller that holds an entry, which takes some ten nanoseconds unless its thread is
+// pause waits a moment for a caller that has seized an entry, which takes some ten nanoseconds unless its thread is
 // suspended.
 func pause(spins int) {
 	if spins >= 16 {
@@ -217,7 +217,7 @@ func pause(spins int) {
 func (e Entry) freeze() (first uint64) {
 	for spins := 0; ; spins++ {
 		first = e.First()
-		if first == Held {
+		if first == Seized {
 			pause(spins)
 		} else if e.Swap(first, Moved) {
 			return first

@@ -3,7 +3,7 @@
 //
 // The table uses open addressing in small segments. An entry belongs to one hash for the life of its segment, so a
 // caller that has found the entry works on its words alone: by compare-and-swap if there is one word, and otherwise
-// while it holds the entry (see Entry). When a segment is full, one caller freezes it entry by entry, which sends all
+// while it has seized the entry (see Entry). When a segment is full, one caller freezes it entry by entry, which sends all
 // other callers to the shard's lock, and copies the live words into one or two new segments. Growing, shrinking,
 // eviction and changes of the layout therefore touch one or two segments at a time. Copying drops idle entries, which
 // mean the same as a new key.

@@ -132,7 +132,7 @@ func (p *part) untake(now int64) (ok bool) {
 
 // stands reports whether all words on which d has decided were in their entries at one instant, if nobody has borrowed these
 // meanwhile. Each word was read before the second of three reads of its first word, and all are read again behind the last
-// entry. Words that are the same both times were there between, when no caller held an entry: a decision only writes words that
+// entry. Words that are the same both times were there between, when no caller had seized an entry: a decision only writes words that
 // the entry has never had. The second word of a bucket may come back, but not while the first stays; so it is read between two
 // reads of the first.
 func (d *decision) stands(asks []Ask) bool {
@@ -146,34 +146,34 @@ func (d *decision) stands(asks []Ask) bool {
 }
 
 // write writes the words of the limits that take units, if all entries have the words on which d has decided. A last entry
-// whose only word matters needs no hold: it changes while the others are held.
+// whose only word matters is not seized: it changes while the others are.
 func (d *decision) write() bool {
 	last := &d.seen[len(d.seen)-1]
-	holds, p := len(d.seen), &d.parts[last.from]
+	seized, p := len(d.seen), &d.parts[last.from]
 	if last.to-last.from == 1 && p.span == (span{width: 1}) {
-		holds--
+		seized--
 	}
-	if !d.hold(holds) {
+	if !d.seize(seized) {
 		return false
 	}
-	if holds < len(d.seen) && !last.entry.Swap(last.first, p.next.First) {
-		d.release(holds)
+	if seized < len(d.seen) && !last.entry.Swap(last.first, p.next.First) {
+		d.release(seized)
 		return false
 	}
-	d.store(holds)
+	d.store(seized)
 	return true
 }
 
-// hold holds the first n entries if they have the words on which d has decided. Otherwise it holds none. It waits for no
-// other holder, which may be waiting for it.
-func (d *decision) hold(n int) bool {
+// seize seizes the first n entries if they have the words on which d has decided. Otherwise it seizes none. It waits for no
+// other caller, which may be waiting for it.
+func (d *decision) seize(n int) bool {
 	for i := range n {
 		s := &d.seen[i]
-		held := s.entry.Swap(s.first, table.Held)
-		if held && d.isOf(s) {
+		seized := s.entry.Swap(s.first, table.Seized)
+		if seized && d.isOf(s) {
 			continue
 		}
-		if held {
+		if seized {
 			i++
 		}
 		d.release(i)
@@ -182,7 +182,7 @@ func (d *decision) hold(n int) bool {
 	return true
 }
 
-// release ends the hold of the first n entries, which are as they were.
+// release gives the first n entries back as they were.
 func (d *decision) release(n int) {
 	for i := range n {
 		d.seen[i].entry.Release(d.seen[i].first)
@@ -203,7 +203,7 @@ func (d *decision) isOf(s *seen) bool {
 	return true
 }
 
-// store writes the words of the limits that take units to the first n entries, which are held, and releases these.
+// store writes the words of the limits that take units to the first n entries, which are seized, and releases these.
 func (d *decision) store(n int) {
 	for i := range n {
 		s := &d.seen[i]

@@ -36,7 +36,7 @@ func (p span) read(first uint64, rest []uint64) Words {
 	return w
 }
 
-// write stores words at a span of a held entry, and returns its first word.
+// write stores words at a span of a seized entry, and returns its first word.
 func (p span) write(e table.Entry, first uint64, w Words) (next uint64) {
 	if p.width == 2 {
 		w.widen()
@@ -115,7 +115,7 @@ func (l *layout) fits(c *Column, w Words) bool {
 	return c.index < len(l.spans) && (!w.Wide || l.spans[c.index].width == 2)
 }
 
-// read returns the words of a column of a held or lent entry. first is the first word of the entry.
+// read returns the words of a column of a seized or lent entry. first is the first word of the entry.
 func (l *layout) read(c *Column, e table.Entry, first uint64) Words {
 	if c.index >= len(l.spans) {
 		return Words{}
@@ -123,7 +123,7 @@ func (l *layout) read(c *Column, e table.Entry, first uint64) Words {
 	return l.spans[c.index].read(first, e.Words[1:])
 }
 
-// write stores words of a column that fit in a held entry, and returns its first word.
+// write stores words of a column that fit in a seized entry, and returns its first word.
 func (l *layout) write(c *Column, e table.Entry, first uint64, w Words) (next uint64) {
 	return l.spans[c.index].write(e, first, w)
 }

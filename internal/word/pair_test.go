@@ -72,7 +72,7 @@ func TestAGlimpseOfWordsThatHaveChangedDecidesNothing(t *testing.T) {
 	}{
 		{"nothing", func(inPair) {}, decided},
 		{"another caller takes a unit", func(in inPair) { in.take() }, moved},
-		{"another caller holds the words", func(in inPair) { table.HoldWord(&in.pair.words[0], false) }, moved},
+		{"another caller has seized the words", func(in inPair) { table.SeizeWord(&in.pair.words[0], false) }, moved},
 		{"a loan brings the words back", func(in inPair) { in.lend() }, moved},
 	}
 	for _, tt := range tests {
@@ -125,7 +125,7 @@ func TestAnAdmissionFindsThatTheSecondWordHasChanged(t *testing.T) {
 
 // A decision on words of two instants, or of two rates, is dropped afterwards. Until then it must not panic.
 func TestADecisionOnAnyTwoWordsDoesNotPanic(t *testing.T) {
-	words := []uint64{0, 1, 2, 1<<5 | 1, 1 << 11, 1<<11 | 1, 1 << 40, 1 << 58, math.MaxUint64 >> 1, table.Held - 1}
+	words := []uint64{0, 1, 2, 1<<5 | 1, 1 << 11, 1<<11 | 1, 1 << 40, 1 << 58, math.MaxUint64 >> 1, table.Seized - 1}
 	for now := int64(1); now < 1<<56; now *= 8 {
 		first := uint64(now+Slack)>>5<<11 | 1
 		words = append(words, first, first+1<<11, first-1<<11)

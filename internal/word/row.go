@@ -43,14 +43,14 @@ type Ask struct {
 func (q *Ask) loans() *atomic.Uint64 { return &q.Row.in.loans[q.Key%table.Shards] }
 
 // mostTries bounds how often a decision begins again, by the number of its asks. Callers of the same keys in another order can
-// keep each other from holding all entries, as long as they keep in step.
+// keep each other from seizing all entries, as long as they keep in step.
 const mostTries = 64
 
 // Decide takes asks at once, or none, and writes the answer to a, which must be zero. A peek writes nothing, and its answer is
 // that of algorithm.Peek. Binding is the index of a limit among those of all asks. done is false if the decision needs the lock,
 // as two asks for one key do.
 //
-// It decides on words that it reads without a hold, like takePair.
+// It decides on words that it reads without seizing them, like takePair.
 func Decide(asks []Ask, now int64, peeks bool, a *algorithm.Answer) (done bool) {
 	limits := 0
 	for i := range asks {

@@ -41,7 +41,7 @@ func exhaustedRow(t *testing.T, n int64, limits ...algorithm.Worder) (*Row, tabl
 	return r, r.in.Find(pairKey)
 }
 
-// A decision without a hold is of one instant: if a word on which it decided has changed before it ends, it decides
+// A decision that seizes nothing is of one instant: if a word on which it decided has changed before it ends, it decides
 // nothing, and leaves the entry as it was.
 func TestARowDecidesNothingOnAnEntryThatChangesMeanwhile(t *testing.T) {
 	for _, tt := range []struct {
@@ -61,7 +61,7 @@ func TestARowDecidesNothingOnAnEntryThatChangesMeanwhile(t *testing.T) {
 		{"another caller takes from the second limit, an admission", func(r *Row, _ table.Entry) {
 			r.limits[1].Take(pairKey, pairNow, 1, new(algorithm.Answer))
 		}, 2, false, false},
-		{"another caller holds the entry, a refusal", func(_ *Row, e table.Entry) { e.Hold(false) }, 6, false, false},
+		{"another caller has seized the entry, a refusal", func(_ *Row, e table.Entry) { e.Seize(false) }, 6, false, false},
 		{"a loan brings the words back, a refusal", func(r *Row, _ table.Entry) {
 			loan, _ := r.in.Borrow(pairKey, pairNow)
 			loan.Return(pairNow)
@@ -98,7 +98,7 @@ func TestARefusalOfARowIsOfOneInstant(t *testing.T) {
 	taken := false
 	var r *Row
 	first := &watched{algorithm.NewFixedWindow(9, 3600e9), func() {
-		if !taken && r != nil && r.in.Find(pairKey).First() < table.Held {
+		if !taken && r != nil && r.in.Find(pairKey).First() < table.Seized {
 			taken = true
 			rowTake(r, 5, new(algorithm.Answer))
 		}
@@ -153,7 +153,7 @@ func TestADecisionOfTwoKeysIsOfOneInstant(t *testing.T) {
 	}
 }
 
-// Callers that hold each other's entries let go of theirs. A decision that does not get all entries in time leaves them as they
+// Callers that seize each other's entries let go of theirs. A decision that does not get all entries in time leaves them as they
 // were, to the lock.
 func TestADecisionOfTwoKeysWaitsForNoHolder(t *testing.T) {
 	const other = pairKey + 1<<32
@@ -161,7 +161,7 @@ func TestADecisionOfTwoKeysWaitsForNoHolder(t *testing.T) {
 	for _, h := range []table.Hash{pairKey, other} {
 		Decide([]Ask{{Row: r, Key: h, Cost: 1}}, pairNow, false, new(algorithm.Answer))
 	}
-	first, held := r.in.Find(other).First(), r.in.Find(other)
+	first, seized := r.in.Find(other).First(), r.in.Find(other)
 	d := decision{seen: make([]seen, 2), parts: make([]part, 2)}
 	asks := []Ask{{Row: r, Key: pairKey, Cost: 1}, {Row: r, Key: other, Cost: 1}}
 	for i := range asks {
@@ -169,22 +169,22 @@ func TestADecisionOfTwoKeysWaitsForNoHolder(t *testing.T) {
 			t.Fatal(result)
 		}
 	}
-	held.Hold(false)
+	seized.Seize(false)
 	var a algorithm.Answer
 	if result := d.finish(asks, pairNow, &a); result != moved {
 		t.Errorf("got %v, want that the decision is made again", result)
 	}
 	if done := Decide(asks, pairNow, false, &algorithm.Answer{}); done {
-		t.Error("a decision was made on an entry that another caller holds")
+		t.Error("a decision was made on an entry that another caller has seized")
 	}
-	held.Release(first)
+	seized.Release(first)
 	a = algorithm.Answer{}
 	if done := Decide(asks, pairNow, false, &a); !done || !a.Allowed || a.Remaining != 8 {
 		t.Errorf("got %+v, %v, want 8 units left of both", a, done)
 	}
 }
 
-// The last entry changes without a hold, and those before it only with it.
+// The last entry changes without being seized, and those before it only when they are.
 func TestADecisionOfTwoKeysWritesBothWordsOrNeither(t *testing.T) {
 	const other = pairKey + 1<<32
 	r := rowOn(algorithm.NewFixedWindow(10, 3600e9))

@@ -17,7 +17,7 @@ type Single struct {
 	returned Words            // the words of the last Return
 	_        [64]byte         // keeps the words on a cache line of their own
 	loans    atomic.Uint64    // number of borrows so far; aligns the words
-	at       [2]uint64        // the state; only the caller that has made the first Held writes the second
+	at       [2]uint64        // the state; only the caller that has made the first Seized writes the second
 	_        [40]byte
 }
 
@@ -87,8 +87,8 @@ func (s *Single) Borrow(state *algorithm.State) (changed bool) {
 	if s == nil {
 		return false
 	}
-	first, held := table.HoldWord(&s.at[0], false)
-	if !held {
+	first, seized := table.SeizeWord(&s.at[0], false)
+	if !seized {
 		return false
 	}
 	s.loans.Add(1)

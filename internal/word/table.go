@@ -141,8 +141,8 @@ func (t *Table) Borrow(h table.Hash, now int64) (_ Loan, ok bool) {
 		if e.None() {
 			return Loan{}, false
 		}
-		first, held := e.Hold(true)
-		if !held {
+		first, seized := e.Seize(true)
+		if !seized {
 			continue
 		}
 		t.loans[h%table.Shards].Add(1)
@@ -190,7 +190,7 @@ func (c *Column) Put(h table.Hash, w Words, now int64) {
 			t.Upgrade(h, now)
 			continue
 		}
-		if first, held := e.Hold(true); held {
+		if first, seized := e.Seize(true); seized {
 			e.Release(layout.write(c, e, first, w))
 			return
 		}

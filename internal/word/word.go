@@ -38,15 +38,15 @@ type result uint8
 const (
 	decided result = iota
 	slow           // needs the lock: the state is not in the words, or does not fit in them
-	moved          // another caller has changed the words, moved or holds them: look again
+	moved          // another caller has changed the words, moved or seized them: look again
 )
 
-// settled returns the result of a look at the first word of an entry: decided if no caller has moved, holds or borrows it.
+// settled returns the result of a look at the first word of an entry: decided if no caller has moved, seized or borrowed it.
 func settled(first uint64) result {
 	switch first {
 	case table.Moved:
 		return moved
-	case table.Held:
+	case table.Seized:
 		runtime.Gosched()
 		return moved
 	case table.Elsewhere:
@@ -57,7 +57,7 @@ func settled(first uint64) result {
 
 // settled also looks at whether the key may have been evicted. Most words are those of a state: the compiler inlines that.
 func (d *decider) settled(first uint64, now int64) result {
-	if first != table.Fresh && first < table.Held {
+	if first != table.Fresh && first < table.Seized {
 		return decided
 	}
 	return d.unusual(first, now)
@@ -112,7 +112,7 @@ type pair struct {
 	loans *atomic.Uint64
 }
 
-// glimpse is two words, read one after the other without a hold.
+// glimpse is two words, read one after the other without seizing them.
 type glimpse struct {
 	loans         uint64 // so far, read first
 	first, second uint64
@@ -124,7 +124,7 @@ func (p pair) glimpse() glimpse {
 }
 
 // takePair decides like take on a glimpse of two words. A refusal writes nothing, so the cores do not pass the memory of
-// an exhausted key to each other. An admission holds the words only to write them. Words of two instants also give an
+// an exhausted key to each other. An admission seizes the words only to write them. Words of two instants also give an
 // answer, which takePair drops.
 //
 // Without a loan, a first word that is there again stood between its two reads, and the second was read meanwhile.
@@ -144,7 +144,7 @@ func (d *decider) takePair(at pair, seen glimpse, number uint64, now, n int64, a
 		if atomic.LoadUint64(&at.words[0]) == first && at.loans.Load() == seen.loans {
 			return allowed, decided
 		}
-	case atomic.CompareAndSwapUint64(&at.words[0], first, table.Held):
+	case atomic.CompareAndSwapUint64(&at.words[0], first, table.Seized):
 		if atomic.LoadUint64(&at.words[1]) == second {
 			atomic.StoreUint64(&at.words[1], nextSecond)
 			atomic.StoreUint64(&at.words[0], nextFirst)

@@ -65,9 +65,9 @@ func (d *Decision) held(since float64, now int64) (held bool) {
 	return held && takes && d.Op != OpRecord
 }
 
-// hold makes the parts whose states may have been lost wait until at most the capacity of their limits can have been
+// delay makes the parts whose states may have been lost wait until at most the capacity of their limits can have been
 // spent.
-func (d *Decision) hold(since float64, now int64) {
+func (d *Decision) delay(since float64, now int64) {
 	for i := range d.Parts {
 		if wait := d.Parts[i].until(since) - now; wait > 0 {
 			m, wait := &d.Parts[i].Measure, stored.Duration(wait)
@@ -139,7 +139,7 @@ func (d *Decision) measureBooking(now int64, withheld bool) {
 }
 
 // own returns the time until the part's own instant.
-func (p *Part) own(now int64) (hold int64, ok bool) {
+func (p *Part) own(now int64) (until int64, ok bool) {
 	if p.Limit.Kind.Measured() {
 		return int64(p.Measure.Before / time.Microsecond), true
 	}
@@ -147,7 +147,7 @@ func (p *Part) own(now int64) (hold int64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	return p.Limit.Functions.Hold(s, now, p.Cost), true
+	return p.Limit.Functions.UntilDue(s, now, p.Cost), true
 }
 
 // space returns how long a refused booking waits for space in this limit. Only gates and leaky buckets lack it.

@@ -125,7 +125,7 @@ func (r *Reply) Read(d *Decision, now int64, keys []string) {
 		return
 	}
 	if held {
-		d.hold(r.Since, now)
+		d.delay(r.Since, now)
 	}
 	if d.Op != OpUndo && d.Op != OpRenew && d.Op < OpBook && !d.agrees() {
 		d.Err = d.misread(false)

@@ -93,7 +93,7 @@ func (a *API) answerCheck(c *checked, w http.ResponseWriter, r *http.Request) *p
 		return a.problemOf(r, err, a.desk.Patience())
 	}
 	a.desk.Took(c.who.Identity, c.requests, c.beside, d)
-	if d.Delay > 0 && !front.HoldUp(r.Context(), d.Delay) {
+	if d.Delay > 0 && !front.Sleep(r.Context(), d.Delay) {
 		return hasLeft()
 	}
 	httplimit.AddFields(w.Header(), httplimit.Draft11, d, func() time.Duration { return a.untilAgain(r.Context(), call) }, decided...)

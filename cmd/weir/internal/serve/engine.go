@@ -174,9 +174,9 @@ type sharedEngine interface {
 func warnOfPassword(where string, shared sharedEngine, log *slog.Logger) {
 	_, ok := shared.(*redislimit.Engine)
 	switch {
-	case !ok && sqlengine.HoldsPassword(where):
+	case !ok && sqlengine.HasPassword(where):
 		log.Warn("every user of this machine can read the password in --engine; leave it out, and use PGPASSFILE, PGPASSWORD or the variable WEIR_ENGINE")
-	case ok && redislimit.HoldsPassword(where):
+	case ok && redislimit.HasPassword(where):
 		log.Warn("every user of this machine can read the password in --engine; leave it out and add ?password_file=FILE or ?password_env=NAME to the URL")
 	}
 }

@@ -69,8 +69,8 @@ func Names(where string) bool {
 	return found && schemes[scheme] != nil
 }
 
-// HoldsPassword reports whether a URL has a password.
-func HoldsPassword(where string) bool {
+// HasPassword reports whether a URL has a password.
+func HasPassword(where string) bool {
 	u, err := url.Parse(where)
 	if err != nil {
 		return false

@@ -53,7 +53,7 @@ func TestABadURLIsAnErrorWithoutItsPassword(t *testing.T) {
 			t.Errorf("%s: got %v, want an error about %s without the password", where, err, want)
 		}
 	}
-	if !HoldsPassword("postgres://u:p@h/d") || HoldsPassword("postgres://u@h/d") || !HoldsPassword("postgres://h/d?password=p") {
-		t.Error("HoldsPassword does not find the password")
+	if !HasPassword("postgres://u:p@h/d") || HasPassword("postgres://u@h/d") || !HasPassword("postgres://h/d?password=p") {
+		t.Error("HasPassword does not find the password")
 	}
 }
