@@ -12,8 +12,8 @@ import (
 	"github.com/weirflow/weir/internal/rule"
 )
 
-// Call is the checked and merged requests of one call of an engine. Its parts are decided together, all or none.
-type Call struct {
+// Merged is the checked and merged requests of one call of an engine. Its parts are decided together, all or none.
+type Merged struct {
 	Op    weir.Op // a take, peek, record or reset. A return is a record of negative costs, or with a Taken an undo of them
 	Lease uint64
 	Parts []Part
@@ -38,9 +38,9 @@ type Part struct {
 // byte.
 func (p *Part) StateKey() string { return p.Name + "\x00" + p.Request.Key }
 
-// checkedCall checks and merges the requests of a call and makes its parts. The error is a *weir.RequestError, or that of
+// mergedOf checks and merges the requests of a call and makes its parts. The error is a *weir.RequestError, or that of
 // ctx.
-func checkedCall(ctx context.Context, call weir.Call) (*Call, error) {
+func mergedOf(ctx context.Context, call weir.Call) (*Merged, error) {
 	op := call.Op
 	if op == weir.OpTakeUpTo {
 		op = weir.OpTake
@@ -58,11 +58,11 @@ func checkedCall(ctx context.Context, call weir.Call) (*Call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, CannotDecide(op, err)
 	}
-	return newCall(op, merged, &call), nil
+	return newMerged(op, merged, &call), nil
 }
 
-func newCall(op weir.Op, merged []weir.Request, call *weir.Call) *Call {
-	c := &Call{Op: op, Lease: call.Lease, Waits: call.Waits, Most: 1, Parts: make([]Part, 0, len(merged))}
+func newMerged(op weir.Op, merged []weir.Request, call *weir.Call) *Merged {
+	c := &Merged{Op: op, Lease: call.Lease, Waits: call.Waits, Most: 1, Parts: make([]Part, 0, len(merged))}
 	for i, q := range merged {
 		if call.Op == weir.OpTakeUpTo {
 			c.Most = max(call.Most, 1)
@@ -90,7 +90,7 @@ func indexOf(requests []weir.Request, q *weir.Request) int {
 }
 
 // taken returns the Taken of the answer to a take, which was admitted.
-func (c *Call) taken(requests []weir.Request) []int64 {
+func (c *Merged) taken(requests []weir.Request) []int64 {
 	if c.Op != weir.OpTake || c.Lease == 0 {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (c *Call) taken(requests []weir.Request) []int64 {
 // that it changes. A Reset makes all of them fresh and returns no decision.
 //
 // No other call may load these states until the changed ones are stored.
-func (c *Call) Decide(now int64) weir.Decision {
+func (c *Merged) Decide(now int64) weir.Decision {
 	if c.Op == weir.OpReset {
 		for i := range c.Parts {
 			p := &c.Parts[i]
@@ -130,7 +130,7 @@ func (c *Call) Decide(now int64) weir.Decision {
 }
 
 // change has verb decide the parts, and takes in the states that it changed.
-func (c *Call) change(verb func([]algorithm.Part) algorithm.Answer) weir.Decision {
+func (c *Merged) change(verb func([]algorithm.Part) algorithm.Answer) weir.Decision {
 	parts := make([]algorithm.Part, len(c.Parts))
 	for i := range parts {
 		p := &c.Parts[i]
@@ -152,7 +152,7 @@ func (c *Call) change(verb func([]algorithm.Part) algorithm.Answer) weir.Decisio
 }
 
 // ask decides the parts by the verb of the call, and sets Times.
-func (c *Call) ask(parts []algorithm.Part, now int64) (answer algorithm.Answer) {
+func (c *Merged) ask(parts []algorithm.Part, now int64) (answer algorithm.Answer) {
 	if c.Op == weir.OpTake && c.Most > 1 {
 		c.Times, answer = algorithm.TakeUpTo(parts, now, c.Most)
 		return answer
@@ -165,7 +165,7 @@ func (c *Call) ask(parts []algorithm.Part, now int64) (answer algorithm.Answer) 
 }
 
 // stateless reports whether no part has a state.
-func (c *Call) stateless() bool {
+func (c *Merged) stateless() bool {
 	return !slices.ContainsFunc(c.Parts, func(p Part) bool { return !algorithm.Stateless(p.algorithm) })
 }
 

@@ -1,7 +1,7 @@
 // Package enginekit helps to write a weir.Engine in any package.
 //
-// An engine stores the states of keys. [New] makes an engine from one function. The function gets a [Call] whose
-// requests are checked and merged, loads the State of each [Part], calls [Call.Decide], and stores the states that
+// An engine stores the states of keys. [New] makes an engine from one function. The function gets a [Merged] whose
+// requests are checked and merged, loads the State of each [Part], calls [Merged.Decide], and stores the states that
 // changed. The example is a complete engine over a map and a mutex; docs/howto/engines.md explains it.
 //
 // [NewStore] makes an engine over a database that compares and swaps: a [Store]. It shares calls between callers, repeats

@@ -97,7 +97,7 @@ func TestARuleKeepsWhatAnEngineMadeOfIt(t *testing.T) {
 
 func TestAnEngineThatCannotDecideSaysThatNothingWasCounted(t *testing.T) {
 	down := errors.New("down")
-	engine := enginekit.New(func(context.Context, *enginekit.Call) (weir.Decision, error) {
+	engine := enginekit.New(func(context.Context, *enginekit.Merged) (weir.Decision, error) {
 		return weir.Decision{}, enginekit.CannotDecide(weir.OpTake, down)
 	}, nil)
 	_, err := engine.Take(t.Context(), newRule(t, "r", weir.RateGate{Rate: weir.PerSecond(1)}).For("k", 1))
@@ -120,7 +120,7 @@ func TestCheckReportsEveryRule(t *testing.T) {
 
 func TestLimitsWithoutStateAreDecidedWithoutTheEngine(t *testing.T) {
 	calls := 0
-	engine := enginekit.New(func(_ context.Context, call *enginekit.Call) (weir.Decision, error) {
+	engine := enginekit.New(func(_ context.Context, call *enginekit.Merged) (weir.Decision, error) {
 		calls++
 		d := call.Decide(0)
 		for _, part := range call.Parts {
@@ -147,7 +147,7 @@ func TestLimitsWithoutStateAreDecidedWithoutTheEngine(t *testing.T) {
 }
 
 func TestAnEngineThatIgnoresMostTakesOnce(t *testing.T) {
-	engine := enginekit.New(func(_ context.Context, call *enginekit.Call) (weir.Decision, error) {
+	engine := enginekit.New(func(_ context.Context, call *enginekit.Merged) (weir.Decision, error) {
 		return weir.Decision{Allowed: call.Parts[0].Request.Cost < 3}, nil
 	}, nil)
 	rule := newRule(t, "r", weir.RateGate{Rate: weir.PerSecond(9)})

@@ -23,7 +23,7 @@ func newEngine(clock func() int64) weir.Engine {
 	return enginekit.New(s.decide, nil)
 }
 
-func (s *store) decide(_ context.Context, call *enginekit.Call) (weir.Decision, error) {
+func (s *store) decide(_ context.Context, call *enginekit.Merged) (weir.Decision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range call.Parts {

@@ -32,7 +32,7 @@ func (e *measuring) load(p *enginekit.Part) enginekit.State {
 	return state
 }
 
-func (e *measuring) decide(_ context.Context, call *enginekit.Call) (weir.Decision, error) {
+func (e *measuring) decide(_ context.Context, call *enginekit.Merged) (weir.Decision, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now, fits, fit, counts := e.clock(), true, true, false
@@ -95,7 +95,7 @@ func (e *measuring) measureBan(p *enginekit.Part, now int64, struck bool) *engin
 }
 
 // refuse stores the states that a refusal changes.
-func (e *measuring) refuse(call *enginekit.Call, now int64) {
+func (e *measuring) refuse(call *enginekit.Merged, now int64) {
 	for i := range call.Parts {
 		p := &call.Parts[i]
 		state := e.load(p)
@@ -109,7 +109,7 @@ func (e *measuring) refuse(call *enginekit.Call, now int64) {
 }
 
 // repeat multiplies the costs by the number of times that they fit, up to call.Most.
-func (e *measuring) repeat(call *enginekit.Call, now int64) {
+func (e *measuring) repeat(call *enginekit.Merged, now int64) {
 	call.Times = call.Most
 	for i := range call.Parts {
 		if p := &call.Parts[i]; call.Most > 1 && p.Request.Cost > 0 {
@@ -126,7 +126,7 @@ func described(p *enginekit.Part) weir.Description {
 	return weir.Describe(p.Request.Rule.Limits()[p.Limit])
 }
 
-func (e *measuring) measure(p *enginekit.Part, call *enginekit.Call, now int64, wrote bool) *enginekit.Measure {
+func (e *measuring) measure(p *enginekit.Part, call *enginekit.Merged, now int64, wrote bool) *enginekit.Measure {
 	state, q, lease := e.load(p), &p.Request, call.Lease
 	m := &enginekit.Measure{Cost: q.Cost, Capacity: p.Capacity(), CountsDenied: described(p).CountsDenied}
 	before := p.Wait(state, now, q.Cost)

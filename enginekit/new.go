@@ -8,16 +8,16 @@ import (
 )
 
 // New returns an engine that decides with a function. The function loads the State of every part, calls
-// [Call.Decide], and stores the states that changed. Meanwhile no other call may use these states. It returns the
+// [Merged.Decide], and stores the states that changed. Meanwhile no other call may use these states. It returns the
 // decision, or an error if it could not decide.
 //
 // The engine makes calls of all operations except OpReserveAhead, and decides calls in which no limit has a state without
-// the function. A function that does not use [Call.Decide] takes the requests as many times as they fit, Call.Most times
-// at most, and sets Call.Times. It may also take them once. It sets the Part.Taken of what it took, and undoes an OpReturn
+// the function. A function that does not use [Merged.Decide] takes the requests as many times as they fit, Merged.Most times
+// at most, and sets Merged.Times. It may also take them once. It sets the Part.Taken of what it took, and undoes an OpReturn
 // with [Functions.Undo].
 //
 // holds returns, for Check, the limits of a rule that the engine cannot hold. A nil holds accepts all rules.
-func New(decide func(context.Context, *Call) (weir.Decision, error), holds func(*weir.Rule) error) weir.Engine {
+func New(decide func(context.Context, *Merged) (weir.Decision, error), holds func(*weir.Rule) error) weir.Engine {
 	e := &engine{decide: decide}
 	e.Engine = weir.Kit.EngineOf(e.do, func(rules ...*weir.Rule) error { return Check(rules, holds) })
 	return e
@@ -25,7 +25,7 @@ func New(decide func(context.Context, *Call) (weir.Decision, error), holds func(
 
 type engine struct {
 	weir.Engine
-	decide func(context.Context, *Call) (weir.Decision, error)
+	decide func(context.Context, *Merged) (weir.Decision, error)
 }
 
 // do makes one call.
@@ -44,7 +44,7 @@ func (e *engine) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
 }
 
 func (e *engine) answer(ctx context.Context, c *weir.Call) (a weir.Answer, err error) {
-	call, err := checkedCall(ctx, *c)
+	call, err := mergedOf(ctx, *c)
 	if err != nil {
 		return a, err
 	}

@@ -156,7 +156,7 @@ func (e *StoreEngine) newCall(ctx context.Context, c weir.Call) (*question, erro
 	}
 	named := c
 	c.Identity = ""
-	call, err := checkedCall(ctx, c)
+	call, err := mergedOf(ctx, c)
 	if err != nil {
 		return nil, err
 	}

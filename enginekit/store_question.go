@@ -14,7 +14,7 @@ import (
 
 // question is one decision that a caller waits for.
 type question struct {
-	call     *Call
+	call     *Merged
 	verb     weir.Op // in errors
 	rows     []*row  // of the keys, each once
 	at       []int   // the index of each part's row
@@ -42,7 +42,7 @@ const (
 )
 
 // newQuestion returns the ask of a checked call, which has at least one part.
-func (e *StoreEngine) newQuestion(verb weir.Op, c *Call) (*question, error) {
+func (e *StoreEngine) newQuestion(verb weir.Op, c *Merged) (*question, error) {
 	a := &question{call: c, verb: verb, decide: c.Decide, done: make(chan struct{}, 1)}
 	for i := range c.Parts {
 		p := &c.Parts[i]

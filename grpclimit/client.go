@@ -44,7 +44,7 @@ type ClientOptions struct {
 // times. A stream cannot be repeated, because its messages are gone; the next one waits.
 type Client struct {
 	o      ClientOptions
-	rules  *front.Rules[Call, error]
+	rules  *front.Rules[RPC, error]
 	queue  *pace.Queue
 	pauses pauses
 }
@@ -65,7 +65,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if o.Scope == nil {
 		o.Scope = Method
 	}
-	rules, err := front.NewRules(front.Options[Call, error]{
+	rules, err := front.NewRules(front.Options[RPC, error]{
 		Name: name, Rules: o.Rules, Key: Everyone, Engine: o.Engine, Guard: o.Guard, MaxWait: o.MaxWait,
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Client) Unary(ctx context.Context, method string, request, reply any, c
 		if err := c.pauses.await(ctx, scope, until); err != nil {
 			return err
 		}
-		done, err := c.await(Call{ctx, method, request}, until, front.Whole)
+		done, err := c.await(RPC{ctx, method, request}, until, front.Whole)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.C
 	if err := c.pauses.await(ctx, scope, until); err != nil {
 		return nil, err
 	}
-	done, err := c.await(Call{ctx, method, nil}, until, part)
+	done, err := c.await(RPC{ctx, method, nil}, until, part)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ type clientStream struct {
 // SendMsg sends a message when the limits admit it.
 func (s *clientStream) SendMsg(message any) error {
 	if s.client.o.EachMessage {
-		done, err := s.client.await(Call{s.ctx, s.method, message}, time.Now().Add(s.client.o.MaxWait), front.Rates)
+		done, err := s.client.await(RPC{s.ctx, s.method, message}, time.Now().Add(s.client.o.MaxWait), front.Rates)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (s *clientStream) RecvMsg(message any) error {
 }
 
 func (c *Client) scope(ctx context.Context, method string) string {
-	return front.BoundedKey(c.o.Scope(Call{ctx, method, nil}))
+	return front.BoundedKey(c.o.Scope(RPC{ctx, method, nil}))
 }
 
 func doNothing() {}
@@ -190,7 +190,7 @@ func settle(ctx context.Context, done func(context.Context) error) {
 }
 
 // await waits for the client's own limits, until an instant. The caller calls done when its call has ended.
-func (c *Client) await(call Call, until time.Time, p front.Part) (done func(), err error) {
+func (c *Client) await(call RPC, until time.Time, p front.Part) (done func(), err error) {
 	ask, err := c.rules.For(call, p)
 	switch {
 	case err != nil:
@@ -214,7 +214,7 @@ func (c *Client) await(call Call, until time.Time, p front.Part) (done func(), e
 }
 
 // failure returns the error of a call whose turn did not come, or nil.
-func (c *Client) failure(call Call, rule *weir.Rule, err error) error {
+func (c *Client) failure(call RPC, rule *weir.Rule, err error) error {
 	late, isLate := errors.AsType[*weir.WaitError](err)
 	large, isLarge := errors.AsType[*weir.CostError](err)
 	switch {
@@ -232,7 +232,7 @@ func (c *Client) failure(call Call, rule *weir.Rule, err error) error {
 }
 
 // undecided returns the error of a call that was not decided.
-func undecided(call Call, err error) error {
+func undecided(call RPC, err error) error {
 	if call.Context.Err() != nil {
 		return status.FromContextError(call.Context.Err()).Err()
 	}

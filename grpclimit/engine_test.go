@@ -66,7 +66,7 @@ func newHolder(engine weir.Engine) *holder {
 	return h
 }
 
-func (h *holder) Hold(_ time.Time, slots weir.Call) (<-chan struct{}, func()) {
+func (h *holder) KeepSlots(_ time.Time, slots weir.Call) (<-chan struct{}, func()) {
 	h.held.Add(int64(len(slots.Requests)))
 	return nil, func() { h.held.Add(-int64(len(slots.Requests))) }
 }

@@ -28,8 +28,8 @@ import (
 
 // Server limits the calls that a server handles. Its methods Unary and Stream are interceptors.
 type Server struct {
-	front *front.Front[Call, error]
-	skip  func(Call) bool
+	front *front.Front[RPC, error]
+	skip  func(RPC) bool
 	each  bool // message of a stream is charged
 }
 
@@ -58,7 +58,7 @@ func NewServer(o Options) (*Server, error) {
 	if o.EachMessage && slices.ContainsFunc(o.Rules, func(r Rule) bool { return r.Estimate != nil }) {
 		return nil, optionError("eachMessage", "charges messages, whose true costs nobody states, so nothing can be learnt for an Estimate: leave one of them out")
 	}
-	f, err := front.New(front.Options[Call, error]{
+	f, err := front.New(front.Options[RPC, error]{
 		Name: name, Rules: o.Rules, Key: Peer, Engine: o.Engine, Guard: o.Guard, Prefetch: o.Prefetch, DryRun: o.DryRun,
 		MaxWait: o.MaxWait, Observe: o.Observe, Logger: o.Logger,
 	})
@@ -70,7 +70,7 @@ func NewServer(o Options) (*Server, error) {
 
 // Unary handles a call if the limits admit it.
 func (s *Server) Unary(ctx context.Context, message any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
-	c := Call{ctx, info.FullMethod, message}
+	c := RPC{ctx, info.FullMethod, message}
 	granted, err := s.admit(c, front.Whole)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (s *Server) Unary(ctx context.Context, message any, info *grpc.UnaryServerI
 
 // Stream handles a stream if the limits admit its opening or, with EachMessage, as long as they admit its messages.
 func (s *Server) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	c, part := Call{Context: stream.Context(), Method: info.FullMethod}, front.Whole
+	c, part := RPC{Context: stream.Context(), Method: info.FullMethod}, front.Whole
 	if s.each {
 		part, stream = front.Slots, &chargedStream{stream, s, c}
 	}
@@ -101,7 +101,7 @@ func (s *Server) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 }
 
 // admit decides on a call or a message. It returns what the call holds, if anything, or the error of a refusal.
-func (s *Server) admit(c Call, part front.Part) (*front.Grant[Call, error], error) {
+func (s *Server) admit(c RPC, part front.Part) (*front.Grant[RPC, error], error) {
 	if s.skip != nil && s.skip(c) {
 		return nil, nil
 	}
@@ -115,7 +115,7 @@ func (s *Server) admit(c Call, part front.Part) (*front.Grant[Call, error], erro
 type chargedStream struct {
 	grpc.ServerStream
 	server *Server
-	call   Call
+	call   RPC
 }
 
 // RecvMsg receives a message. If the limits refuse it, the handler gets the error, and the client too when the handler

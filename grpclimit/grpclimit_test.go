@@ -240,7 +240,7 @@ func talk(t *testing.T, client test.TestServiceClient, n int) error {
 }
 
 func TestEachMessageOfAStreamIsCharged(t *testing.T) {
-	size := func(c grpclimit.Call) int64 {
+	size := func(c grpclimit.RPC) int64 {
 		if m, ok := c.Message.(*test.StreamingOutputCallRequest); ok {
 			return int64(len(m.Payload.GetBody())) + 1
 		}
@@ -326,10 +326,10 @@ func TestAPanickingHandlerReleasesItsSlot(t *testing.T) {
 func TestHashedMakesTheKeyOfEveryFront(t *testing.T) {
 	key := grpclimit.Hashed(grpclimit.Metadata("X-Api-Key"))
 	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("x-api-key", "k"))
-	if got, want := key(grpclimit.Call{Context: ctx}), front.HashOf("k"); got != want || len(want) != 32 {
+	if got, want := key(grpclimit.RPC{Context: ctx}), front.HashOf("k"); got != want || len(want) != 32 {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := key(grpclimit.Call{Context: t.Context()}); got != "" {
+	if got := key(grpclimit.RPC{Context: t.Context()}); got != "" {
 		t.Errorf("without metadata: got %q, want no key", got)
 	}
 }
@@ -338,7 +338,7 @@ func TestPlansMissingKeysAndRulesTogether(t *testing.T) {
 	plans := map[string]*weir.Rule{"acme": mustRule(t, "plan=3/m"), "tiny": mustRule(t, "plan=1/m")}
 	tenant := grpclimit.Metadata("Tenant")
 	limited, _ := limit(t, grpclimit.Options{},
-		grpclimit.Rule{Plan: func(c grpclimit.Call) *weir.Rule { return plans[tenant(c)] }, Key: tenant, Missing: grpclimit.MissingRefused},
+		grpclimit.Rule{Plan: func(c grpclimit.RPC) *weir.Rule { return plans[tenant(c)] }, Key: tenant, Missing: grpclimit.MissingRefused},
 		grpclimit.Rule{Limit: "all=5/m", Key: grpclimit.Everyone},
 		grpclimit.Rule{Limit: "user=1/h", Key: grpclimit.Metadata("user"), Missing: grpclimit.MissingUnlimited})
 	client := dial(t, serve(t, limited, &service{}), "127.0.0.1")
@@ -390,7 +390,7 @@ func TestASkippedCallAndADryRunAreAdmitted(t *testing.T) {
 		wantCode(t, "dry run", unary(t.Context(), client), codes.OK)
 	}
 	eventually(t, "2 of 3 refusals aside", func() bool { return refused.Load() == 2 })
-	limited, _ = limit(t, grpclimit.Options{Skip: func(c grpclimit.Call) bool { return c.Method == unaryMethod }}, grpclimit.Rule{Limit: "client=1/h"})
+	limited, _ = limit(t, grpclimit.Options{Skip: func(c grpclimit.RPC) bool { return c.Method == unaryMethod }}, grpclimit.Rule{Limit: "client=1/h"})
 	client = dial(t, serve(t, limited, &service{}), "127.0.0.1")
 	for range 3 {
 		wantCode(t, "skipped", unary(t.Context(), client), codes.OK)
@@ -433,7 +433,7 @@ func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
 			t.Errorf("%v tells clients about the engine", err)
 		}
 	}
-	negative := grpclimit.Rule{Limit: "client=1/m", Cost: func(grpclimit.Call) int64 { return -1 }}
+	negative := grpclimit.Rule{Limit: "client=1/m", Cost: func(grpclimit.RPC) int64 { return -1 }}
 	limited := newServer(t, grpclimit.Options{Guard: layer.GuardOptions{OnFailure: layer.Allow}, Rules: []grpclimit.Rule{negative}})
 	wantCode(t, "Allow and a call that no engine could decide", unary(t.Context(), dial(t, serve(t, limited, &service{}), "127.0.0.1")), codes.Unavailable)
 }

@@ -14,11 +14,11 @@ import (
 
 // Key finds the address, user or tenant that a call is charged to. An empty key means that the call has none: see
 // front.Rule.Missing.
-type Key = func(Call) string
+type Key = func(RPC) string
 
 // Peer is the address of the connection. An IPv6 address counts as its /64, because one client has that many
 // addresses. The key is missing on a Unix socket.
-func Peer(c Call) string {
+func Peer(c RPC) string {
 	p, ok := peer.FromContext(c.Context)
 	if !ok {
 		return ""
@@ -39,7 +39,7 @@ var plainClient httplimit.Client
 // PeerBehind is the address of the client behind the proxies that an [httplimit.Client] trusts. It reads the metadata
 // of the Client's header, such as x-forwarded-for.
 func PeerBehind(client *httplimit.Client) Key {
-	return func(c Call) string {
+	return func(c RPC) string {
 		r := &http.Request{Header: http.Header{}}
 		if p, ok := peer.FromContext(c.Context); ok {
 			r.RemoteAddr = p.Addr.String()
@@ -57,7 +57,7 @@ func PeerBehind(client *httplimit.Client) Key {
 // earlier interceptor has verified, or that a proxy overwrites. A repeated field counts as missing.
 func Metadata(name string) Key {
 	name = strings.ToLower(name)
-	return func(c Call) string {
+	return func(c RPC) string {
 		if values := metadata.ValueFromIncomingContext(c.Context, name); len(values) == 1 {
 			return values[0]
 		}
@@ -76,10 +76,10 @@ func Metadata(name string) Key {
 func Hashed(key Key) Key { return front.Hashed(key) }
 
 // Method is the method, so that each has a limit of its own.
-func Method(c Call) string { return c.Method }
+func Method(c RPC) string { return c.Method }
 
 // Everyone is one key for all calls, which share one limit.
-func Everyone(Call) string { return "all" }
+func Everyone(RPC) string { return "all" }
 
 // Combine makes one key from several, such as a user and a method. Different parts never make the same key. The key is
 // missing if one part is missing.

@@ -88,7 +88,7 @@ func TestAClientThatHangsUpDuringItsPlanIsNotPassedOn(t *testing.T) {
 	for name, arrive := range arrivals {
 		failures := 0
 		limited := newServer(t, grpclimit.Options{Guard: layer.GuardOptions{OnFailure: layer.Allow}, EachMessage: name == "a message",
-			Rules:   []grpclimit.Rule{{Plan: func(grpclimit.Call) *weir.Rule { return nil }}},
+			Rules:   []grpclimit.Rule{{Plan: func(grpclimit.RPC) *weir.Rule { return nil }}},
 			Observe: func(context.Context, layer.Observation) { failures++ }})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -10,8 +10,8 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
-// Call is a call that a limit is asked about, or a message of a stream.
-type Call struct {
+// RPC is a call that a limit is asked about, or a message of a stream.
+type RPC struct {
 	Context context.Context
 	Method  string // like "/package.Service/Method"
 	Message any    // nil when a stream opens
@@ -21,18 +21,18 @@ type Call struct {
 //
 //	Limit   string                         // "login=5/m and 100/d"
 //	Rule    *weir.Rule                     // or a rule that was made
-//	Plan    func(Call) *weir.Rule          // or the rule of each call: limits that change
-//	Key     func(Call) string              // whom to charge
+//	Plan    func(RPC) *weir.Rule          // or the rule of each call: limits that change
+//	Key     func(RPC) string              // whom to charge
 //	Missing front.Missing                  // what becomes of a call without a key
-//	Cost    func(Call) int64               // 1 by default
-//	After   func(Call, error, int64) int64 // the true cost, when the handler has returned
+//	Cost    func(RPC) int64               // 1 by default
+//	After   func(RPC, error, int64) int64 // the true cost, when the handler has returned
 //	Estimate *front.Estimate               // what to take before that, learnt from true costs
 //	Settled bool                           // the handler calls Settle
 //
 // The default Key is Peer in a Server and Everyone in a Client. A Server refuses a negative Cost with Unavailable. After gets
 // the error of the handler; a Client has neither After nor Settled. With EachMessage they do not change the costs of messages, and a rule has no
 // Estimate.
-type Rule = front.Rule[Call, error]
+type Rule = front.Rule[RPC, error]
 
 // The treatment of calls without a key, for Rule.Missing: they share one budget, fail with InvalidArgument, or the rule
 // does not apply.
@@ -60,7 +60,7 @@ type Options struct {
 	// held for the whole stream all the same. Unary calls are charged as usual.
 	EachMessage bool
 	// Skip names calls that are not limited, such as health checks.
-	Skip func(Call) bool
+	Skip func(RPC) bool
 	// DryRun admits all calls without waiting. The limits are counted aside, in states of their own, and
 	// DryRun is called with each decision, on a goroutine of its own. Default: nil, which enforces the limits.
 	DryRun func(layer.ShadowDecision)

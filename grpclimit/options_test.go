@@ -17,7 +17,7 @@ import (
 // Each row is a mistake that NewServer refuses, and a part of the error.
 func TestNewServerSaysWhatIsWrongWithItsOptions(t *testing.T) {
 	rule := mustRule(t, "a=1/s")
-	plan := func(grpclimit.Call) *weir.Rule { return rule }
+	plan := func(grpclimit.RPC) *weir.Rule { return rule }
 	one := []grpclimit.Rule{{Limit: "1/s"}}
 	for _, tt := range []struct {
 		options grpclimit.Options
@@ -93,12 +93,12 @@ func TestKeys(t *testing.T) {
 		if tt.peer != "" {
 			ctx = peer.NewContext(ctx, &peer.Peer{Addr: &net.TCPAddr{IP: net.ParseIP(tt.peer), Port: 80}})
 		}
-		if got := tt.key(grpclimit.Call{Context: ctx, Method: unaryMethod}); got != tt.want {
+		if got := tt.key(grpclimit.RPC{Context: ctx, Method: unaryMethod}); got != tt.want {
 			t.Errorf("%s: key %q, want %q", tt.name, got, tt.want)
 		}
 	}
 	unix := peer.NewContext(t.Context(), &peer.Peer{Addr: &net.UnixAddr{Name: "@", Net: "unix"}})
-	if got := grpclimit.Peer(grpclimit.Call{Context: unix}); got != "" {
+	if got := grpclimit.Peer(grpclimit.RPC{Context: unix}); got != "" {
 		t.Errorf("a Unix socket counts for %q, want no key", got)
 	}
 }

@@ -50,20 +50,20 @@ func wantFree(t *testing.T, what string, engine weir.Engine) {
 func TestAPanicInAServerLeavesNoSlotTaken(t *testing.T) {
 	for name, spoil := range map[string]func(o *grpclimit.Options, boom func()){
 		"Skip": func(o *grpclimit.Options, boom func()) {
-			o.Skip = func(grpclimit.Call) bool { boom(); return false }
+			o.Skip = func(grpclimit.RPC) bool { boom(); return false }
 		},
 		"Observe": func(o *grpclimit.Options, boom func()) {
 			o.Observe = func(context.Context, layer.Observation) { boom() }
 		},
 		"Key": func(o *grpclimit.Options, boom func()) {
-			o.Rules[1].Key = func(grpclimit.Call) string { boom(); return "all" }
+			o.Rules[1].Key = func(grpclimit.RPC) string { boom(); return "all" }
 		},
 		"Cost": func(o *grpclimit.Options, boom func()) {
-			o.Rules[1].Cost = func(grpclimit.Call) int64 { boom(); return 1 }
+			o.Rules[1].Cost = func(grpclimit.RPC) int64 { boom(); return 1 }
 		},
 		"Plan": func(o *grpclimit.Options, boom func()) {
 			rule := o.Rules[1].Rule
-			o.Rules[1].Rule, o.Rules[1].Plan = nil, func(grpclimit.Call) *weir.Rule { boom(); return rule }
+			o.Rules[1].Rule, o.Rules[1].Plan = nil, func(grpclimit.RPC) *weir.Rule { boom(); return rule }
 		},
 	} {
 		for way, arrive := range arrivals {
@@ -113,11 +113,11 @@ func TestAPanicInAClientLeavesNoSlotTaken(t *testing.T) {
 		"the call": func(*grpclimit.ClientOptions, func()) func() { return nil },
 		"receive":  func(_ *grpclimit.ClientOptions, boom func()) func() { return boom },
 		"Scope": func(o *grpclimit.ClientOptions, boom func()) func() {
-			o.Scope = func(grpclimit.Call) string { boom(); return "all" }
+			o.Scope = func(grpclimit.RPC) string { boom(); return "all" }
 			return func() {}
 		},
 		"Key": func(o *grpclimit.ClientOptions, boom func()) func() {
-			o.Rules[0].Key = func(grpclimit.Call) string { boom(); return "all" }
+			o.Rules[0].Key = func(grpclimit.RPC) string { boom(); return "all" }
 			return func() {}
 		},
 	} {

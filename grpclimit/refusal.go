@@ -14,7 +14,7 @@ import (
 )
 
 // refusal returns the error of a call that does not go ahead, and otherwise nil.
-func refusal(c Call, a *front.Ask[Call, error]) error {
+func refusal(c RPC, a *front.Ask[RPC, error]) error {
 	switch a.Outcome {
 	case front.Limited:
 		set, retry := a.Sets[a.Binding()], a.Decision.RetryAfter
@@ -57,7 +57,7 @@ func rounded(d time.Duration) time.Duration {
 	return whole + time.Second
 }
 
-func missingKey(a *front.Ask[Call, error]) error {
+func missingKey(a *front.Ask[RPC, error]) error {
 	return status.Errorf(codes.InvalidArgument, "the limit %q needs a key that the call does not have", a.Missing.Rule.Name())
 }
 

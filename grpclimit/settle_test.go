@@ -13,13 +13,13 @@ import (
 )
 
 func TestCostsAreSettledWhenCallsEnd(t *testing.T) {
-	failures := func(_ grpclimit.Call, err error, taken int64) int64 {
+	failures := func(_ grpclimit.RPC, err error, taken int64) int64 {
 		if err == nil {
 			return 0
 		}
 		return taken
 	}
-	four := func(grpclimit.Call) int64 { return 4 }
+	four := func(grpclimit.RPC) int64 { return 4 }
 	for _, tt := range []struct {
 		name    string
 		rule    grpclimit.Rule

@@ -83,7 +83,7 @@ func askingWorld(t *testing.T) waittest.World {
 func strangersWorld(*testing.T) waittest.World {
 	var mu sync.Mutex
 	states := map[string]enginekit.State{}
-	decide := func(_ context.Context, c *enginekit.Call) (weir.Decision, error) {
+	decide := func(_ context.Context, c *enginekit.Merged) (weir.Decision, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		for i := range c.Parts {

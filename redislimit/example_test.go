@@ -69,7 +69,7 @@ func (histogram) Observe(float64)                       {}
 // Metrics of each call.
 func ExampleOptions_observe() {
 	var seconds, shared histogram
-	observe := func(ctx context.Context, call redislimit.Call) {
+	observe := func(ctx context.Context, call redislimit.ScriptCall) {
 		outcome := cmp.Or(string(call.Outcome), "answered")
 		seconds.WithLabelValues(outcome).Observe(call.Took.Seconds())
 		shared.Observe(float64(call.Decisions))

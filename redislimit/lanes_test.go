@@ -60,7 +60,7 @@ func TestATakeUpToAcrossLanesThatIsCancelledIsGivenBackWhole(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	var calls atomic.Int64
 	var leave atomic.Pointer[context.CancelFunc]
-	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Observe: func(context.Context, Call) {
+	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Observe: func(context.Context, ScriptCall) {
 		if calls.Add(1) == 2 {
 			(*leave.Load())()
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// Call describes one call of the script for [Options.Observe].
-type Call struct {
+// ScriptCall describes one call of the script for [Options.Observe].
+type ScriptCall struct {
 	Began     time.Time
 	Took      time.Duration // until the answer, or until the engine gave up
 	Decisions int           // in the call
@@ -26,7 +26,7 @@ type Call struct {
 
 // observe passes a call to Options.Observe.
 func (e *Engine) observe(ctx context.Context, began time.Time, submissions []*calls.Submission, b *wire.Batch, received int, err error) {
-	call := Call{Began: began, Took: time.Since(began), Keys: len(b.Keys), Sent: len(b.Args) + len(b.Spent), Received: received}
+	call := ScriptCall{Began: began, Took: time.Since(began), Keys: len(b.Keys), Sent: len(b.Args) + len(b.Spent), Received: received}
 	for _, key := range b.Keys {
 		call.Sent += len(key)
 	}

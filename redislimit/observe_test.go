@@ -15,17 +15,17 @@ import (
 // seenCalls records the calls of Observe.
 type seenCalls struct {
 	mu   sync.Mutex
-	seen []Call
+	seen []ScriptCall
 	ctxs []context.Context
 }
 
-func (c *seenCalls) observe(ctx context.Context, call Call) {
+func (c *seenCalls) observe(ctx context.Context, call ScriptCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen, c.ctxs = append(c.seen, call), append(c.ctxs, ctx)
 }
 
-func (c *seenCalls) last() (Call, context.Context) {
+func (c *seenCalls) last() (ScriptCall, context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seen[len(c.seen)-1], c.ctxs[len(c.ctxs)-1]

@@ -50,7 +50,7 @@ type Options struct {
 	// must not panic, because it runs in a goroutine of the engine: no caller can recover, and the program ends.
 	// Several calls may run concurrently. Its context has the values of the oldest
 	// caller's context, and so has the context passed to the client. Default: none.
-	Observe func(context.Context, Call)
+	Observe func(context.Context, ScriptCall)
 	// Logger receives a warning when the clock of a server moves against that of this process by more than a second, at
 	// most once a minute. Default: slog.Default(). A logger with slog.DiscardHandler is silent.
 	Logger *slog.Logger

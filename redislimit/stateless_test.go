@@ -56,7 +56,7 @@ func TestDenyAllRefusesWithoutAWrite(t *testing.T) {
 
 func refusedWithoutAWrite(t *testing.T, client rueidis.Client, calls uint64) {
 	keys := 0
-	engine := newEngine(t, client, redislimit.Options{Prefix: fresh(), Observe: func(_ context.Context, c redislimit.Call) { keys += c.Keys }})
+	engine := newEngine(t, client, redislimit.Options{Prefix: fresh(), Observe: func(_ context.Context, c redislimit.ScriptCall) { keys += c.Keys }})
 	denied := newRule(t, "r", weir.TokenBucket{Rate: weir.Per(5, ages)}, weir.DenyAll{}, weir.SlidingLog{Rate: weir.Per(4, ages)})
 	other := newRule(t, "other", weir.FixedWindow{Rate: weir.Per(6, ages)})
 	memory := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return 0 }})

@@ -40,11 +40,11 @@ type Repeater struct {
 // New returns a Repeater.
 func New(o Options) *Repeater { return &Repeater{options: o, all: map[*attempt]bool{}} }
 
-// Call makes one try. It calls answered once, then or later: done says that no further try is needed.
-type Call func(answered func(done bool))
+// Try makes one try. It calls answered once, then or later: done says that no further try is needed.
+type Try func(answered func(done bool))
 
-// Blocking returns a Call that waits for its answer, within a time. A panic ends the repetitions.
-func Blocking(within time.Duration, call func(ctx context.Context) (done bool)) Call {
+// Blocking returns a Try that waits for its answer, within a time. A panic ends the repetitions.
+func Blocking(within time.Duration, call func(ctx context.Context) (done bool)) Try {
 	return func(answered func(done bool)) {
 		done := true
 		defer func() {
@@ -59,7 +59,7 @@ func Blocking(within time.Duration, call func(ctx context.Context) (done bool)) 
 
 // attempt is a call that is being repeated.
 type attempt struct {
-	call  Call
+	call  Try
 	until time.Time
 	pause time.Duration
 	timer *time.Timer // of the next try; nil during one
@@ -68,7 +68,7 @@ type attempt struct {
 
 // Try makes a call after a time, and again after growing pauses until one is done or the next one would come after until. Then it
 // calls end, unless that is nil. After no time the caller makes the first try itself.
-func (r *Repeater) Try(after time.Duration, until time.Time, call Call, end func(Outcome)) {
+func (r *Repeater) Try(after time.Duration, until time.Time, call Try, end func(Outcome)) {
 	if end == nil {
 		end = func(Outcome) {}
 	}

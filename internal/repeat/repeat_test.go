@@ -13,7 +13,7 @@ import (
 
 var options = Options{Most: 3, Pause: 50 * time.Millisecond, LongestPause: time.Second}
 
-func failing(tries *atomic.Int64, succeeds int64) Call {
+func failing(tries *atomic.Int64, succeeds int64) Try {
 	return Blocking(time.Second, func(context.Context) bool { return tries.Add(1) >= succeeds })
 }
 

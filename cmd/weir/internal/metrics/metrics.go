@@ -154,7 +154,7 @@ func (m *Metrics) Told(rule string, units int64, what desk.Told) {
 const outcomeOK = "ok"
 
 // EngineCall counts a call of a shared engine, as redislimit.Options has it.
-func (m *Metrics) EngineCall(_ context.Context, c redislimit.Call) {
+func (m *Metrics) EngineCall(_ context.Context, c redislimit.ScriptCall) {
 	outcome := string(c.Outcome)
 	if outcome == "" {
 		outcome = outcomeOK

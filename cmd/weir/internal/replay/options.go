@@ -11,7 +11,7 @@ import (
 
 // options are the flags of weir replay.
 type options struct {
-	cli.Trial
+	cli.LogCommand
 	cost    string
 	suggest string
 	target  replay.Target

@@ -31,7 +31,7 @@ type engineOptions struct {
 	layers   cli.Layers
 	prefetch bool
 
-	observe func(context.Context, redislimit.Call) // of a shared engine
+	observe func(context.Context, redislimit.ScriptCall) // of a shared engine
 }
 
 func (o *engineOptions) addFlags(cmd *cobra.Command) {
@@ -155,7 +155,7 @@ func (o *engineOptions) counted(e weir.Engine) weir.Engine {
 	return weir.Wrap(e, func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 		began := time.Now()
 		a, err := next(ctx, call)
-		seen := redislimit.Call{Began: began, Took: time.Since(began)}
+		seen := redislimit.ScriptCall{Began: began, Took: time.Since(began)}
 		if sqlengine.Failed(err) || errors.Is(err, context.DeadlineExceeded) {
 			seen.Outcome = "failed"
 		}

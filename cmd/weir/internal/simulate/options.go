@@ -14,7 +14,7 @@ import (
 
 // options are the flags of weir simulate.
 type options struct {
-	cli.Trial
+	cli.LogCommand
 	classic  bool // no traffic is given
 	traffic  string
 	length   time.Duration

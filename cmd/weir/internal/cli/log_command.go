@@ -21,8 +21,8 @@ import (
 // logFields are the fields that every log format can have.
 var logFields = []string{"ip", "method", "path", "query", "uri", "status", "user", "referer", "agent", "host"}
 
-// Trial is a command that tries limits on the traffic of logs, and reports what they do as a table, as JSON and as a plot.
-type Trial struct {
+// LogCommand is a command that tries limits on the traffic of logs, and reports what they do as a table, as JSON and as a plot.
+type LogCommand struct {
 	Limits  []string
 	Config  []string // rules files, whose limits are tried, too
 	Report  string   // the file of a page; empty for none
@@ -33,7 +33,7 @@ type Trial struct {
 }
 
 // AddFlags adds the flags --key, --limit, --format and --plot, with the meanings of three of them.
-func (t *Trial) AddFlags(cmd *cobra.Command, key, limit, plot string) {
+func (t *LogCommand) AddFlags(cmd *cobra.Command, key, limit, plot string) {
 	t.command, t.plot = cmd.Name(), AddPlot(cmd, plotAuto, plot)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&t.keys, "key", []string{"ip"}, key)
@@ -47,7 +47,7 @@ func (t *Trial) AddFlags(cmd *cobra.Command, key, limit, plot string) {
 }
 
 // Check refuses a report that cannot be written.
-func (t *Trial) Check(out io.Writer) error {
+func (t *LogCommand) Check(out io.Writer) error {
 	if t.format != "table" && t.format != "json" {
 		return Misusef("formats: table, json", "--format: %q is not a format", t.format)
 	}
@@ -61,7 +61,7 @@ func (t *Trial) Check(out io.Writer) error {
 }
 
 // Apart refuses one file for two purposes: the logs and those of --config are read, and those of --report and --plot written.
-func (t *Trial) Apart(logs []string, in io.Reader, out io.Writer) error {
+func (t *LogCommand) Apart(logs []string, in io.Reader, out io.Writer) error {
 	uses := t.plot.uses(out)
 	for _, path := range t.Config {
 		uses = append(uses, FileUse{Purpose: "--config", Path: path})
@@ -89,7 +89,7 @@ func Candidates(limits []string) ([]replay.Candidate, error) {
 }
 
 // Key parses the key of the lines of logs.
-func (t *Trial) Key() (replay.Key, error) {
+func (t *LogCommand) Key() (replay.Key, error) {
 	key, err := replay.ParseKey(t.keys...)
 	if err != nil {
 		return key, Misusef("fields: "+strings.Join(logFields, ", ")+", or any field of JSON lines; several: --key ip,path", "--%s", inner(err))
@@ -131,7 +131,7 @@ func explainLog(command string, err error) error {
 }
 
 // Of returns an error of a simulation as one of the command.
-func (t *Trial) Of(err error) error { return errors.New(t.command + ": " + inner(err)) }
+func (t *LogCommand) Of(err error) error { return errors.New(t.command + ": " + inner(err)) }
 
 // inner returns the message without the prefix of the package.
 func inner(err error) string {
@@ -139,7 +139,7 @@ func inner(err error) string {
 }
 
 // Unreported explains why the page of --report was not written, or returns nil.
-func (t *Trial) Unreported(err error) error {
+func (t *LogCommand) Unreported(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (t *Trial) Unreported(err error) error {
 
 // Write writes the plot to the file of --plot, and the value as JSON or as text. The text gets the plot, drawn with
 // characters, if it belongs there. Without a plot, drawn is nil.
-func (t *Trial) Write(out io.Writer, value any, drawn picture.Picture, text func(s screen.Screen, drawn string) string) (err error) {
+func (t *LogCommand) Write(out io.Writer, value any, drawn picture.Picture, text func(s screen.Screen, drawn string) string) (err error) {
 	inText := ""
 	if drawn != nil {
 		if err := t.plot.File(drawn); err != nil {
