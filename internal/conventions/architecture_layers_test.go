@@ -1,4 +1,4 @@
-package rules
+package conventions
 
 // layer is a group of packages that may import the same. A package belongs to the first layer that lists it.
 type layer struct {
@@ -18,7 +18,7 @@ var layers = []layer{
 		mayUse:   []string{"proofs", "kit", "engine kit", "root"},
 		standard: []string{"math/rand/v2", "net", "net/", "os", "os/", "testing"},
 	},
-	{name: "workshop", packages: []string{"internal/rules", "internal/release"}, standard: []string{"flag", "os", "os/"}},
+	{name: "workshop", packages: []string{"internal/conventions", "internal/release"}, standard: []string{"flag", "os", "os/"}},
 	{name: "logs", packages: []string{"internal/accesslog", "internal/phrase", "internal/replay", "internal/tape"}, mayUse: []string{"logs", "kit", "root"}},
 	{name: "core", packages: []string{"internal/*"}, mayUse: []string{"core", "functions"}, standard: []string{"log/slog"}},
 	{name: "root", packages: []string{"."}, mayUse: []string{"core", "functions", "calendar"}, standard: []string{"log/slog", "math/rand/v2"}},

@@ -1,6 +1,6 @@
 // Package rules holds the project to rules that no compiler knows: which package imports which, what modules require, and
 // that documents are true to the code.
-package rules
+package conventions
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package rules
+package conventions
 
 import (
 	"io/fs"
@@ -34,7 +34,7 @@ var untried = map[string]string{
 func TestBlocksForOtherProgramsAreRun(t *testing.T) {
 	var tests strings.Builder
 	for _, f := range goFiles(t) {
-		if f.test && f.pkg != "internal/rules" {
+		if f.test && f.pkg != "internal/conventions" {
 			tests.WriteString(readFile(t, f.path))
 		}
 	}

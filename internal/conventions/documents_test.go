@@ -1,4 +1,4 @@
-package rules
+package conventions
 
 import (
 	"go/ast"
