@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 )
 
 // Op is what a [Call] asks for.
@@ -24,7 +24,7 @@ const (
 	OpEach                   // make each of several calls on its own
 )
 
-var opNames = [...]string{rule.OpTake, rule.OpTake, opReserve, opReserveAhead, rule.OpPeek, rule.OpRecord, rule.OpReturn, rule.OpReset, opEach}
+var opNames = [...]string{compiled.OpTake, compiled.OpTake, opReserve, opReserveAhead, compiled.OpPeek, compiled.OpRecord, compiled.OpReturn, compiled.OpReset, opEach}
 
 // String returns the name of the operation in errors.
 func (o Op) String() string {

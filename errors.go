@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/duration"
 	"github.com/weirflow/weir/internal/line"
-	"github.com/weirflow/weir/internal/rule"
 )
 
 // The errors to test for with errors.Is.
@@ -188,7 +188,7 @@ func (e *endedError) Error() string { return "weir: " + e.op + ": " + e.err.Erro
 
 func (e *endedError) Unwrap() error { return e.err }
 
-func cannotDecide(op string, err error) error { return rule.CannotDecide(op, err) }
+func cannotDecide(op string, err error) error { return compiled.CannotDecide(op, err) }
 
 // Counted says whether a call that failed was counted. The zero value is CountedUnknown.
 type Counted uint8
@@ -217,7 +217,7 @@ func WasCounted(err error) Counted {
 	if errors.As(err, &said) {
 		return said.WasCounted()
 	}
-	if undecided := (rule.Undecided{}); errors.As(err, &undecided) {
+	if undecided := (compiled.Undecided{}); errors.As(err, &undecided) {
 		return CountedNo
 	}
 	return CountedUnknown

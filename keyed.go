@@ -9,8 +9,8 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/line"
-	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
@@ -66,7 +66,7 @@ func NewKeyedFunc[K comparable](limit func(key K) Limit, options Options) (*Keye
 	}
 	k, err := newKeyed[K](options)
 	if err == nil {
-		k.limits.byKey, k.limits.compiled = limit, rule.NewOnce(func(limit any, into *compiledLimit) { into.compile(limit) })
+		k.limits.byKey, k.limits.compiled = limit, compiled.NewOnce(func(limit any, into *compiledLimit) { into.compile(limit) })
 	}
 	return k, err
 }

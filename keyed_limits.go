@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
@@ -41,8 +41,8 @@ func (c *compiledLimit) compile(limit any) {
 type limitSource[K comparable] struct {
 	all      atomic.Pointer[compiledLimit]
 	byKey    func(K) Limit
-	compiled *rule.Once[compiledLimit] // the results of the function
-	changes  atomic.Uint64             // number of times that waiting callers were rescheduled
+	compiled *compiled.Once[compiledLimit] // the results of the function
+	changes  atomic.Uint64                 // number of times that waiting callers were rescheduled
 }
 
 func (s *limitSource[K]) limitOf(key K) *compiledLimit {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 )
 
 // EngineKit has what engines need of this package, and fronts that ask engines for others. No other program needs it.
@@ -21,7 +21,7 @@ const Kit EngineKit = 0
 func (EngineKit) EngineOf(do Next, check func(rules ...*Rule) error) Engine { return &verbs{do, check} }
 
 // Compiled returns the compiled form of a rule, or nil for a nil rule. Only packages of this repository can name its type.
-func (EngineKit) Compiled(r *Rule) *rule.Compiled {
+func (EngineKit) Compiled(r *Rule) *compiled.Rule {
 	if r == nil {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (EngineKit) CheckAhead(c Call) error {
 // cannot be made in it, which are those that do not take, reserve ahead, peek, record or return. The engine decides the
 // others.
 func (EngineKit) CheckEach(calls []Call, results []Result) error {
-	if problem := rule.CheckResults(len(calls), len(results)); problem != nil {
+	if problem := compiled.CheckResults(len(calls), len(results)); problem != nil {
 		return requestError(opEach, problem)
 	}
 	for i := range calls {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/memory"
-	"github.com/weirflow/weir/internal/rule"
 )
 
 // Memory is the Engine that keeps its states in this process. It holds every limit that a Rule can hold. It fails
@@ -87,7 +87,7 @@ func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
 		}
 		return m.takeLeased(ctx, memory.Take, &c)
 	case OpTakeUpTo:
-		if problem := rule.CheckMost(c.Most); problem != nil {
+		if problem := compiled.CheckMost(c.Most); problem != nil {
 			return a, requestError(opTake, problem)
 		}
 		return m.takeLeased(ctx, memory.TakeUpTo, &c)
@@ -149,8 +149,8 @@ func (m *Memory) takeLeased(ctx context.Context, verb memory.Verb, c *Call) (a A
 }
 
 // mergedOf returns the merged request that has the rule and the key of q.
-func mergedOf(merged []rule.Request, q *Request) *rule.Request {
-	return &merged[slices.IndexFunc(merged, func(m rule.Request) bool { return m.Key == q.Key && m.Rule.Name == q.Rule.Name() })]
+func mergedOf(merged []compiled.Request, q *Request) *compiled.Request {
+	return &merged[slices.IndexFunc(merged, func(m compiled.Request) bool { return m.Key == q.Key && m.Rule.Name == q.Rule.Name() })]
 }
 
 // decide makes a call on the slow path.
@@ -317,10 +317,10 @@ func (m *Memory) Check(rules ...*Rule) error {
 }
 
 // requestSpace keeps the requests of a small call on the stack.
-type requestSpace [4]rule.Request
+type requestSpace [4]compiled.Request
 
 // merge checks and merges the requests of a call for the engine.
-func (m *Memory) merge(ctx context.Context, op string, requests []Request, lease uint64, space []rule.Request) ([]rule.Request, error) {
+func (m *Memory) merge(ctx context.Context, op string, requests []Request, lease uint64, space []compiled.Request) ([]compiled.Request, error) {
 	if m.engine == nil {
 		return nil, m.refusal(op)
 	}
@@ -335,9 +335,9 @@ func (m *Memory) merge(ctx context.Context, op string, requests []Request, lease
 }
 
 // describe returns the decision of an answer, or that of the error of a key without room.
-func describe(op string, merged []rule.Request, a *algorithm.Answer, err error) (d Decision, _ error) {
+func describe(op string, merged []compiled.Request, a *algorithm.Answer, err error) (d Decision, _ error) {
 	if full, ok := err.(*memory.NoRoomError); ok {
-		return Decision{}, rule.Undecided{Err: fmt.Errorf("weir: %s: rule %q: %w: all %d keys that MaxKeys allows hold slots without a lease", op, full.Rule, ErrNoRoom, full.MaxKeys)}
+		return Decision{}, compiled.Undecided{Err: fmt.Errorf("weir: %s: rule %q: %w: all %d keys that MaxKeys allows hold slots without a lease", op, full.Rule, ErrNoRoom, full.MaxKeys)}
 	}
 	d.describe(a)
 	q := &merged[a.Binding]

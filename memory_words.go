@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/memory"
-	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/word"
 )
 
@@ -29,7 +29,7 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 
 // onWords takes or peeks several requests like takeOne.
 func (m *Memory) onWords(ctx context.Context, verb memory.Verb, requests []Request, d *Decision) (done bool) {
-	if m.engine == nil || len(requests) == 0 || len(requests) > rule.MaxRequests || ctx.Err() != nil {
+	if m.engine == nil || len(requests) == 0 || len(requests) > compiled.MaxRequests || ctx.Err() != nil {
 		return false
 	}
 	var few [word.MaxLimits]word.Ask

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 )
 
 // Request asks for Cost units of Key under Rule. It is a plain value.
@@ -27,14 +27,14 @@ func (q Request) Colocate(key string) Request {
 
 // The names of operations in errors.
 const (
-	opTake         = rule.OpTake
+	opTake         = compiled.OpTake
 	opRenew        = "renew"
 	opReserve      = "reserve"
 	opReserveAhead = "reserve ahead"
-	opPeek         = rule.OpPeek
-	opRecord       = rule.OpRecord
-	opReturn       = rule.OpReturn
-	opReset        = rule.OpReset
+	opPeek         = compiled.OpPeek
+	opRecord       = compiled.OpRecord
+	opReturn       = compiled.OpReturn
+	opReset        = compiled.OpReset
 	opEach         = "each"
 	opSettle       = "settle"
 	opCheck        = "check"
@@ -47,27 +47,27 @@ func (q *Request) negative(op string) error {
 }
 
 // compiled converts the request to the form of engines.
-func (q *Request) compiled(lease uint64) rule.Request {
-	return rule.Request{Rule: Kit.Compiled(q.Rule), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost, Lease: lease}
+func (q *Request) compiled(lease uint64) compiled.Request {
+	return compiled.Request{Rule: Kit.Compiled(q.Rule), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost, Lease: lease}
 }
 
 // mergeRequests checks the requests of a call and merges requests with the same rule and key. It uses space if that
 // is large enough.
-func mergeRequests(op string, requests []Request, lease uint64, space []rule.Request) ([]rule.Request, error) {
-	if problem := rule.CheckCount(len(requests)); problem != nil {
+func mergeRequests(op string, requests []Request, lease uint64, space []compiled.Request) ([]compiled.Request, error) {
+	if problem := compiled.CheckCount(len(requests)); problem != nil {
 		return nil, requestError(op, problem)
 	}
 	space = slices.Grow(space, len(requests))
 	for i := range requests {
 		space = append(space, requests[i].compiled(lease))
 	}
-	merged, problem := rule.Merge(op, space)
+	merged, problem := compiled.Merge(op, space)
 	if problem != nil {
 		return nil, requestError(op, problem)
 	}
 	return merged, nil
 }
 
-func requestError(op string, p *rule.Problem) error {
+func requestError(op string, p *compiled.Problem) error {
 	return &RequestError{Op: op, Rule: p.Rule, Field: p.Field, Reason: p.Reason}
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/memory"
-	"github.com/weirflow/weir/internal/rule"
 )
 
 // Rule is a named set of limits, all of which a key has to satisfy. It is immutable. Two rules with the same name
@@ -16,7 +16,7 @@ type Rule struct {
 	limits   []Limit
 	held     *Rule // the rule itself, one of a part of its limits, or nil
 	spent    *Rule
-	compiled rule.Compiled
+	compiled compiled.Rule
 }
 
 // NewRule returns a rule of 1 to 16 limits. The name has 1 to 256 bytes, without '=' and NUL. A LeakyBucket, or a
@@ -27,8 +27,8 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 	r.compiled.Name = name
 	problems := checkName(name)
 	var texts []string
-	if len(limits) == 0 || len(limits) > rule.MaxLimits {
-		problems = append(problems, ruleError(name, "limits", CodeLimitCount, fmt.Sprintf("are %d, not 1 to %d", len(limits), rule.MaxLimits)))
+	if len(limits) == 0 || len(limits) > compiled.MaxLimits {
+		problems = append(problems, ruleError(name, "limits", CodeLimitCount, fmt.Sprintf("are %d, not 1 to %d", len(limits), compiled.MaxLimits)))
 	}
 	for _, l := range limits {
 		compiled, err := compile(l)
@@ -58,15 +58,15 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 }
 
 func checkName(name string) []error {
-	if !rule.IsName(name) {
-		return []error{ruleError(name, "name", CodeName, fmt.Sprintf("is not 1 to %d bytes without '=' and NUL", rule.MaxName))}
+	if !compiled.IsName(name) {
+		return []error{ruleError(name, "name", CodeName, fmt.Sprintf("is not 1 to %d bytes without '=' and NUL", compiled.MaxName))}
 	}
 	return nil
 }
 
 func ruleError(name, field string, code Code, reason string) *LimitError {
-	if len(name) > rule.MaxName {
-		name = name[:rule.MaxName] + "…"
+	if len(name) > compiled.MaxName {
+		name = name[:compiled.MaxName] + "…"
 	}
 	return &LimitError{Limit: fmt.Sprintf("rule %q", name), Field: field, Code: code, Reason: reason}
 }

@@ -58,7 +58,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -68,13 +68,13 @@ const Never time.Duration = math.MaxInt64
 
 // The bounds of a limit. A limit outside them is a [*LimitError]. An engine may hold less: see [Engine.Check].
 const (
-	MaxCount  = 1 << 53        // units: counts, bursts and queues
-	MaxPeriod = rule.MaxPeriod // 366 days: the period of a rate
-	MaxRate   = 1_000_000_000  // units per second: one per nanosecond
+	MaxCount  = 1 << 53            // units: counts, bursts and queues
+	MaxPeriod = compiled.MaxPeriod // 366 days: the period of a rate
+	MaxRate   = 1_000_000_000      // units per second: one per nanosecond
 )
 
 // The bounds of a request.
 const (
-	MaxKey      = table.MaxKey     // bytes of a key: 4096
-	MaxRequests = rule.MaxRequests // requests in one all-or-none decision: 128
+	MaxKey      = table.MaxKey         // bytes of a key: 4096
+	MaxRequests = compiled.MaxRequests // requests in one all-or-none decision: 128
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 )
 
 // Merged is the checked and merged requests of one call of an engine. Its parts are decided together, all or none.
@@ -53,7 +53,7 @@ func mergedOf(ctx context.Context, call weir.Call) (*Merged, error) {
 		return nil, err
 	}
 	if call.Identity != "" {
-		return nil, requestError(op, &rule.Problem{Field: "identity", Reason: "is given, but this engine recognises no repeated decision"})
+		return nil, requestError(op, &compiled.Problem{Field: "identity", Reason: "is given, but this engine recognises no repeated decision"})
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, CannotDecide(op, err)

@@ -26,30 +26,30 @@ import (
 	"slices"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 )
 
 // CannotDecide wraps the reason an engine could not decide. Use it for calls that certainly counted nothing: see
 // [weir.WasCounted].
-func CannotDecide(op weir.Op, err error) error { return rule.CannotDecide(op.String(), err) }
+func CannotDecide(op weir.Op, err error) error { return compiled.CannotDecide(op.String(), err) }
 
 // Merge checks the requests of a call and sums the costs of requests with the same rule and key into the first of
 // them. It returns requests itself if there is nothing to sum. The error is a *weir.RequestError. Every engine calls
 // Merge or New before it writes anything.
 func Merge(op weir.Op, requests []weir.Request) ([]weir.Request, error) {
-	if problem := rule.CheckCount(len(requests)); problem != nil {
+	if problem := compiled.CheckCount(len(requests)); problem != nil {
 		return nil, requestError(op, problem)
 	}
 	if q := &requests[0]; len(requests) == 1 && weir.Kit.Compiled(q.Rule).TakesOne(q.Key, q.Colocation, q.Cost) {
 		return requests, nil
 	}
-	var space [4]rule.Request
-	compiled := space[:0]
+	var space [4]compiled.Request
+	asked := space[:0]
 	for i := range requests {
 		q := &requests[i]
-		compiled = append(compiled, rule.Request{Rule: weir.Kit.Compiled(q.Rule), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost})
+		asked = append(asked, compiled.Request{Rule: weir.Kit.Compiled(q.Rule), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost})
 	}
-	merged, problem := rule.Merge(op.String(), compiled)
+	merged, problem := compiled.Merge(op.String(), asked)
 	switch {
 	case problem != nil:
 		return nil, requestError(op, problem)
@@ -60,7 +60,7 @@ func Merge(op weir.Op, requests []weir.Request) ([]weir.Request, error) {
 }
 
 // firstOf returns the first request of each merged one, with the merged cost.
-func firstOf(merged []rule.Request, requests []weir.Request) []weir.Request {
+func firstOf(merged []compiled.Request, requests []weir.Request) []weir.Request {
 	first := make([]weir.Request, 0, len(merged))
 	for _, q := range requests {
 		if len(first) == len(merged) {
@@ -74,14 +74,14 @@ func firstOf(merged []rule.Request, requests []weir.Request) []weir.Request {
 	return first
 }
 
-func requestError(op weir.Op, p *rule.Problem) error {
+func requestError(op weir.Op, p *compiled.Problem) error {
 	return &weir.RequestError{Op: op.String(), Rule: p.Rule, Field: p.Field, Reason: p.Reason}
 }
 
 // Keep returns the value that an engine stored with a rule, and calls build if there is none. A rule stores one value of
 // each type T.
 func Keep[T any](r *weir.Rule, build func(*weir.Rule) *T) *T {
-	return rule.Keep(weir.Kit.Compiled(r), func() *T { return build(r) })
+	return compiled.Keep(weir.Kit.Compiled(r), func() *T { return build(r) })
 }
 
 // StateNames returns the names of a key's states under a rule, one for each of Limits. A name joins the rule's name,
@@ -203,7 +203,7 @@ func Check(rules []*weir.Rule, holds func(*weir.Rule) error) error {
 
 // CheckMost refuses an OpTakeUpTo of a negative number of times.
 func CheckMost(most int64) error {
-	if problem := rule.CheckMost(most); problem != nil {
+	if problem := compiled.CheckMost(most); problem != nil {
 		return requestError(weir.OpTake, problem)
 	}
 	return nil
@@ -216,7 +216,7 @@ const MaxIdentity = 128
 // refuses every identity, as New does.
 func CheckIdentity(op weir.Op, identity string) error {
 	if len(identity) > MaxIdentity {
-		return requestError(op, &rule.Problem{Field: "identity", Reason: fmt.Sprintf("of %d bytes is longer than %d", len(identity), MaxIdentity)})
+		return requestError(op, &compiled.Problem{Field: "identity", Reason: fmt.Sprintf("of %d bytes is longer than %d", len(identity), MaxIdentity)})
 	}
 	return nil
 }

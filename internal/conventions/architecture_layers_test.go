@@ -103,7 +103,7 @@ var exceptions = []struct{ pkg, imported, why string }{
 	{"redislimit", "os", "a URL names where a password or certificate is"},
 	{"sqllimit", "reflect", "drivers keep the SQLSTATE in a field of their own types"},
 	{"internal/memory", "unsafe", "the address of a stack, as a number, distinguishes the goroutines that count"},
-	{"internal/rule", "unsafe", "the address of a value in an interface, as a number, is where to look for it first"},
+	{"internal/compiled", "unsafe", "the address of a value in an interface, as a number, is where to look for it first"},
 	{"cmd/weir/internal/kuadrant", "cmd/weir/internal/rls", "it finds the rules of descriptors, on whose port it answers"},
 	{"cmd/weir/internal/kuadrantpb", "reflect", "generated code"},
 	{"cmd/weir/internal/kuadrantpb", "unsafe", "generated code"},

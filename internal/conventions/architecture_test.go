@@ -183,7 +183,7 @@ func TestBrokenArchitectureIsNoticed(t *testing.T) {
 		{"enginekit", false, modulePath + "/pace", `may not import "pace"`},
 		{"pace", false, modulePath + "/sqllimit", `may not import "sqllimit"`},
 		{"redislimit", false, modulePath + "/enginekit", ""},
-		{"redislimit", false, modulePath + "/internal/rule", `may not import "internal/rule"`},
+		{"redislimit", false, modulePath + "/internal/compiled", `may not import "internal/compiled"`},
 		{"redislimit", false, "github.com/redis/rueidis", ""},
 		{"redislimit", false, "github.com/spf13/cobra", `the go.mod of its module "redislimit" does not require`},
 		{"sqllimit", false, modulePath + "/layer", `may not import "layer"`},

@@ -2,12 +2,12 @@ package memory
 
 import (
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 )
 
 // Book takes a request for the earliest instant at which all limits of its rule admit it, if that is at most longest
 // away. The limits must be bookable, and the request checked. booked has what Withdraw needs.
-func (e *Engine) Book(requests []rule.Request, longest int64) (answer algorithm.Answer, booked []algorithm.Booked, err error) {
+func (e *Engine) Book(requests []compiled.Request, longest int64) (answer algorithm.Answer, booked []algorithm.Booked, err error) {
 	var space callSpace
 	reading := e.clock.Now()
 	c := e.layOut(requests, reading, &space)
@@ -38,7 +38,7 @@ func plain(s algorithm.State) algorithm.State {
 }
 
 // Withdraw gives n units of a booking back. The request is that of the booking.
-func (e *Engine) Withdraw(requests []rule.Request, booked []algorithm.Booked, n int64) error {
+func (e *Engine) Withdraw(requests []compiled.Request, booked []algorithm.Booked, n int64) error {
 	var space callSpace
 	reading := e.clock.Now()
 	c := e.layOut(requests, reading, &space)

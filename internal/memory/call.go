@@ -5,14 +5,14 @@ import (
 	"runtime"
 
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
 
 // call is one decision: the parts of all requests, and where their states are.
 type call struct {
-	requests []rule.Request
+	requests []compiled.Request
 	parts    []algorithm.Part
 	accesses []access // one for each part
 	shards   uint64   // the set of shards that hold the states
@@ -31,7 +31,7 @@ type access struct {
 	key     string // of the request, its parent or its group
 	request int
 	hash    table.Hash
-	part    *rule.Part
+	part    *compiled.Part
 	own     *limitStates // of the part
 	states  *limitStates // own, or those that the key shares
 	limit   *word.Limit  // nil if states has no words
@@ -56,7 +56,7 @@ const (
 )
 
 // layOut lists the parts of checked and merged requests.
-func (e *Engine) layOut(requests []rule.Request, now int64, space *callSpace) call {
+func (e *Engine) layOut(requests []compiled.Request, now int64, space *callSpace) call {
 	c := call{requests: requests, parts: space.parts[:0], accesses: space.accesses[:0]}
 	if n := len(requests); n > cap(c.parts) { // a large call does not grow step by step
 		c.parts, c.accesses = make([]algorithm.Part, 0, n), make([]access, 0, n)

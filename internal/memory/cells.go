@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
@@ -28,7 +28,7 @@ type cells struct {
 // cell is a state and the part of a rule that wrote it. If the states have words, those of the hash read Elsewhere.
 type cell struct {
 	hash  table.Hash
-	part  *rule.Part
+	part  *compiled.Part
 	state algorithm.State
 }
 
@@ -66,7 +66,7 @@ func (c *cells) find(h table.Hash) *cell {
 
 // add adds the state of a hash that has none. It may evict idle cells. The call
 // stores all its other changes first, because logs change in place.
-func (c *cells) add(h table.Hash, p *rule.Part, state algorithm.State, now int64) {
+func (c *cells) add(h table.Hash, p *compiled.Part, state algorithm.State, now int64) {
 	at := len(c.places)
 	if at >= blockCells { // so few take little, and a key that is forgotten counts as new since then if the clock goes back
 		c.shard.sweep(sweepAtAdd, now)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -43,7 +43,7 @@ func TestCellsKeepEveryFieldOfAState(t *testing.T) {
 		return state
 	}
 	var s shard
-	c, p, held := s.cellsOf(&limitStates{}, 0), &rule.Part{Algorithm: neverIdle{}}, map[table.Hash]algorithm.State{}
+	c, p, held := s.cellsOf(&limitStates{}, 0), &compiled.Part{Algorithm: neverIdle{}}, map[table.Hash]algorithm.State{}
 	for i := range int64(2000) {
 		h, state := cellHashes["random"](uint64(i)), whole(1+100*i)
 		if i%3 > 0 || i < 10 {
@@ -69,7 +69,7 @@ func TestCellsKeepEveryFieldOfAState(t *testing.T) {
 // TestCellsHoldWhatAMapHolds adds, removes and evicts at random.
 func TestCellsHoldWhatAMapHolds(t *testing.T) {
 	const most = 900
-	p := &rule.Part{Algorithm: fiveASecond()}
+	p := &compiled.Part{Algorithm: fiveASecond()}
 	for name, hash := range cellHashes {
 		t.Run(name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
@@ -113,7 +113,7 @@ func TestCellsHoldWhatAMapHolds(t *testing.T) {
 
 // flood takes one unit of each of several new keys under a rule. It returns the largest number of cells that one
 // decision examined.
-func flood(e *Engine, r *rule.Compiled, first, keys int, between func()) (most int) {
+func flood(e *Engine, r *compiled.Rule, first, keys int, between func()) (most int) {
 	before := scanned(e)
 	for i := range keys {
 		between()
@@ -126,10 +126,10 @@ func flood(e *Engine, r *rule.Compiled, first, keys int, between func()) (most i
 }
 
 // take takes one unit of a key, as package weir does.
-func take(e *Engine, r *rule.Compiled, key string) {
+func take(e *Engine, r *compiled.Rule, key string) {
 	var a algorithm.Answer
 	if !e.TakeOne(r, key, 1, &a).Done() {
-		_, _, _ = e.Decide(Take, []rule.Request{{Rule: r, Key: key, Cost: 1}}, 0)
+		_, _, _ = e.Decide(Take, []compiled.Request{{Rule: r, Key: key, Cost: 1}}, 0)
 	}
 }
 
@@ -141,8 +141,8 @@ func scanned(e *Engine) (n int) {
 }
 
 // cellRule returns a rule whose states are cells, idle a second later.
-func cellRule(name string) *rule.Compiled {
-	r := &rule.Compiled{Name: name, Text: "sliding log 5/s", Home: new(Homes)}
+func cellRule(name string) *compiled.Rule {
+	r := &compiled.Rule{Name: name, Text: "sliding log 5/s", Home: new(Homes)}
 	r.Add(fiveASecond(), "sliding log/s")
 	return r
 }
@@ -213,9 +213,9 @@ func TestACallDoesNotEvictItsOwnCells(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for i := range 3000 {
 		now += random.Int64N(int64(2 * time.Second))
-		var requests []rule.Request
+		var requests []compiled.Request
 		for _, k := range random.Perm(200)[:8] {
-			requests = append(requests, rule.Request{Rule: r, Key: fmt.Sprint("key ", k), Cost: 1})
+			requests = append(requests, compiled.Request{Rule: r, Key: fmt.Sprint("key ", k), Cost: 1})
 		}
 		if _, _, err := e.Decide(Take, requests, 0); err != nil {
 			t.Fatal(err)

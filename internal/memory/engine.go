@@ -20,7 +20,7 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
@@ -79,7 +79,7 @@ func New(options Options) *Engine {
 // TakeOne takes one request on the fast path. It decides if the states of all limits of the rule are in words, or if the
 // only one is in a cell; otherwise it returns the zero Decided, and nothing has happened. The request must be checked, and
 // a must be zero. The Binding of the answer means nothing.
-func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, a *algorithm.Answer) Decided {
+func (e *Engine) TakeOne(r *compiled.Rule, key string, cost int64, a *algorithm.Answer) Decided {
 	words := r.Parts[0].Words != nil
 	if !words && len(r.Parts) > 1 { // it costs no reading of the clock
 		return Decided{}
@@ -100,7 +100,7 @@ func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, a *algorithm.
 }
 
 // takeCell decides on the state of a known key, if there is room for further ones: then no state is moved or shared.
-func (e *Engine) takeCell(states *limitStates, p *rule.Part, h table.Hash, now, cost int64, a *algorithm.Answer) (done bool) {
+func (e *Engine) takeCell(states *limitStates, p *compiled.Part, h table.Hash, now, cost int64, a *algorithm.Answer) (done bool) {
 	s := &e.shards[h%table.Shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ const (
 
 // Decide makes a call, whose requests must be checked and merged. The Binding of the answer is the index of a request.
 // times is how often TakeUpTo has taken the requests.
-func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int64, answer algorithm.Answer, err error) {
+func (e *Engine) Decide(verb Verb, requests []compiled.Request, n int64) (times int64, answer algorithm.Answer, err error) {
 	var space callSpace
 	reading := e.clock.Now()
 	c := e.layOut(requests, reading, &space)
@@ -183,7 +183,7 @@ func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int6
 func (e *Engine) Now() int64 { return e.clock.Now() }
 
 // Ask returns a request for DecideOnWords. ok is false if the states of its rule have no words.
-func (e *Engine) Ask(r *rule.Compiled, key string, cost, now int64) (_ word.Ask, ok bool) {
+func (e *Engine) Ask(r *compiled.Rule, key string, cost, now int64) (_ word.Ask, ok bool) {
 	h := e.homeOf(r, now)
 	return word.Ask{Row: h.row, Key: e.seed.Hash(key), Cost: cost}, h.row != nil
 }
@@ -211,7 +211,7 @@ func homeOf(q *word.Ask) *home { return q.Row.Owner.(*home) }
 
 // Reset clears the keys of the requests under their rules. A key without room shares its state with others, which
 // keep it, unless shared says that they lose it as well; only tests say so.
-func (e *Engine) Reset(requests []rule.Request, shared bool) (err error) {
+func (e *Engine) Reset(requests []compiled.Request, shared bool) (err error) {
 	var space callSpace
 	now := e.clock.Now()
 	c := e.layOut(requests, now, &space)

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 )
 
 // ruleOf returns a rule of one limit.
-func ruleOf(name string, a algorithm.Algorithm) *rule.Compiled {
-	r := &rule.Compiled{Name: name, Text: name, Home: new(Homes)}
+func ruleOf(name string, a algorithm.Algorithm) *compiled.Rule {
+	r := &compiled.Rule{Name: name, Text: name, Home: new(Homes)}
 	r.Add(a, "limit")
 	return r
 }
@@ -24,10 +24,10 @@ func bucket(units int64) algorithm.Algorithm {
 func TestARefusalNamesTheRequestThatBinds(t *testing.T) {
 	now := int64(1_700_000_000_123_456_789)
 	e := engineAt(&now, 0)
-	two := &rule.Compiled{Name: "two", Text: "two", Home: new(Homes)}
+	two := &compiled.Rule{Name: "two", Text: "two", Home: new(Homes)}
 	two.Add(bucket(9), "limit")
 	two.Add(bucket(8), "limit")
-	requests := []rule.Request{
+	requests := []compiled.Request{
 		{Rule: two, Key: "k", Cost: 1}, {Rule: ruleOf("small", bucket(3)), Key: "k", Cost: 4}, {Rule: ruleOf("large", bucket(9)), Key: "k", Cost: 1},
 	}
 	for _, verb := range []Verb{Peek, Take, Record} {
@@ -47,7 +47,7 @@ func TestEnginesThatShareARuleKeepTheirOwnStates(t *testing.T) {
 		}
 	}
 	for i, e := range engines {
-		if _, a, err := e.Decide(Peek, []rule.Request{{Rule: r, Key: "k", Cost: 1}}, 0); err != nil || a.Allowed || a.Remaining != 0 {
+		if _, a, err := e.Decide(Peek, []compiled.Request{{Rule: r, Key: "k", Cost: 1}}, 0); err != nil || a.Allowed || a.Remaining != 0 {
 			t.Errorf("engine %d after 3 of 3 units: got %+v and %v, want none to remain", i, a, err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestAKeyWithoutRoomThatCannotShareIsATypedError(t *testing.T) {
 	e, r := engineAt(&now, 1), ruleOf("slots", algorithm.NewConcurrency(1, 0))
 	var full *NoRoomError
 	for i := range 100 {
-		_, _, err := e.Decide(Take, []rule.Request{{Rule: r, Key: strings.Repeat("k", i+1), Cost: 1}}, 0)
+		_, _, err := e.Decide(Take, []compiled.Request{{Rule: r, Key: strings.Repeat("k", i+1), Cost: 1}}, 0)
 		if err != nil && !errors.As(err, &full) {
 			t.Fatal(err)
 		}

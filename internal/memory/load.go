@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
@@ -105,7 +105,7 @@ func (l *load) name() {
 		return
 	}
 	l.names = append(l.names, n)
-	identity, ok := rule.IdentityOf(withoutSuffix(n.name))
+	identity, ok := compiled.IdentityOf(withoutSuffix(n.name))
 	if !ok {
 		n.unread = "no limit has that name"
 		return
@@ -152,7 +152,7 @@ func (l *load) addLimit(n *loadedName, words algorithm.Worder) {
 	}
 	if n.states.hasWords() {
 		n.states.column.Table().Bound(0) // a snapshot of an engine with a larger cap may bring more keys
-		n.limits = append(n.limits, loadedLimit{rule.NewPart(words, n.name), n.states.limit(words)})
+		n.limits = append(n.limits, loadedLimit{compiled.NewPart(words, n.name), n.states.limit(words)})
 	}
 }
 
@@ -184,7 +184,7 @@ func (l *load) setCapacity(n *loadedName, capacity int64) error {
 	if err != nil {
 		return err
 	}
-	part := rule.NewPart(a, n.name)
+	part := compiled.NewPart(a, n.name)
 	n.part = &part
 	return nil
 }
@@ -240,7 +240,7 @@ func (l *load) row(columns []loadedColumn, h table.Hash, words []uint64) {
 func (l *load) isHere(h table.Hash) bool { return h%table.Shards == table.Hash(l.shard) }
 
 // put keeps a state that is not idle by now, as words of a limit if it fits in them.
-func (l *load) put(n *loadedName, part *rule.Part, limit *word.Limit, h table.Hash, state algorithm.State) {
+func (l *load) put(n *loadedName, part *compiled.Part, limit *word.Limit, h table.Hash, state algorithm.State) {
 	if algorithm.Idle(part.Algorithm, state, l.now) {
 		l.omitted = true
 		return

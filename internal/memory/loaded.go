@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
@@ -14,8 +14,8 @@ import (
 type loadedName struct {
 	name     string
 	identity string
-	part     *rule.Part   // with the capacity of the last cell
-	states   *limitStates // nil for buckets and cycles until their first rate
+	part     *compiled.Part // with the capacity of the last cell
+	states   *limitStates   // nil for buckets and cycles until their first rate
 
 	unread  string // why no state of the name can be read; empty if they can
 	leftOut int    // number of its states that were not understood
@@ -29,7 +29,7 @@ type loadedName struct {
 
 // loadedLimit is a limit that wrote words: that of a saved rate, or the only one.
 type loadedLimit struct {
-	part        rule.Part
+	part        compiled.Part
 	*word.Limit // nil if no limit has the rate
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"weak"
 
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
@@ -16,7 +16,7 @@ import (
 type named struct {
 	rule   string
 	counts *ruleCounts
-	rules  map[weak.Pointer[rule.Compiled]]bool // that have used it
+	rules  map[weak.Pointer[compiled.Rule]]bool // that have used it
 	prune  int                                  // number of rules at which to forget those that are gone
 	states []*limitStates
 	tables []namedTable
@@ -42,7 +42,7 @@ const (
 func (e *Engine) nameOf(ruleName string) *named {
 	n := e.names[ruleName]
 	if n == nil {
-		n = &named{rule: ruleName, counts: &ruleCounts{rule: ruleName}, rules: map[weak.Pointer[rule.Compiled]]bool{}, prune: leastPrune}
+		n = &named{rule: ruleName, counts: &ruleCounts{rule: ruleName}, rules: map[weak.Pointer[compiled.Rule]]bool{}, prune: leastPrune}
 		e.names[ruleName] = n
 		e.inTurn = append(e.inTurn, n)
 		e.rules.Store(ruleName, n.counts)
@@ -52,11 +52,11 @@ func (e *Engine) nameOf(ruleName string) *named {
 
 // use notes a rule. A program may make one for each call, so it forgets those that are gone only once they may be half
 // of all.
-func (n *named) use(r *rule.Compiled) {
+func (n *named) use(r *compiled.Rule) {
 	n.rules[weak.Make(r)] = true
 	n.shard, n.table, n.place = 0, 0, 0
 	if len(n.rules) >= n.prune {
-		maps.DeleteFunc(n.rules, func(w weak.Pointer[rule.Compiled], _ bool) bool { return w.Value() == nil })
+		maps.DeleteFunc(n.rules, func(w weak.Pointer[compiled.Rule], _ bool) bool { return w.Value() == nil })
 		n.prune = max(2*len(n.rules), leastPrune)
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/calendar"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/randtest"
-	"github.com/weirflow/weir/internal/rule"
 )
 
 // every are all kinds of limits that a rule can hold, with drawn numbers.
@@ -53,7 +53,7 @@ func TestTakesAndPeeksOfEveryLimitAnswerLikeItsState(t *testing.T) {
 					if op%50 == 49 {
 						cost = r.Parts[0].Algorithm.Capacity() + random.Int64N(2)
 					}
-					requests := []rule.Request{{Rule: r, Key: "k", Cost: cost}}
+					requests := []compiled.Request{{Rule: r, Key: "k", Cost: cost}}
 					verb := []Verb{Take, Peek}[random.IntN(2)]
 					if got, want := m.askAll(t, e, verb, requests, now); got != want {
 						t.Fatalf("seed %d, op %d, verb %d, cost %d at %d:\ngot  %+v\nwant %+v", seed, op, verb, cost, now, got, want)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/randtest"
-	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/word"
 )
 
@@ -25,8 +25,8 @@ type limitOf struct {
 }
 
 // ruleFor returns a rule named r.
-func ruleFor(limits ...limitOf) *rule.Compiled {
-	r := &rule.Compiled{Name: "r", Home: new(Homes)}
+func ruleFor(limits ...limitOf) *compiled.Rule {
+	r := &compiled.Rule{Name: "r", Home: new(Homes)}
 	for _, l := range limits {
 		r.Add(l.algorithm, l.identity)
 		r.Text += fmt.Sprintf(" and %s of %d, %p", l.identity, l.algorithm.Capacity(), l.algorithm)
@@ -57,7 +57,7 @@ func randomLimit(random *rand.Rand) limitOf {
 // statesModel decides by the functions of package algorithm on states that it never forgets.
 type statesModel map[string]map[string]algorithm.State
 
-func (m statesModel) parts(r *rule.Compiled, key string, cost int64) []algorithm.Part {
+func (m statesModel) parts(r *compiled.Rule, key string, cost int64) []algorithm.Part {
 	if m[key] == nil {
 		m[key] = map[string]algorithm.State{}
 	}
@@ -72,17 +72,17 @@ func (m statesModel) parts(r *rule.Compiled, key string, cost int64) []algorithm
 	return parts
 }
 
-func (m statesModel) keep(r *rule.Compiled, key string, parts []algorithm.Part) {
+func (m statesModel) keep(r *compiled.Rule, key string, parts []algorithm.Part) {
 	for i, p := range r.Parts {
 		m[key][p.State] = parts[i].State
 	}
 }
 
 // ask asks both for one decision.
-func (m statesModel) ask(t *testing.T, e *Engine, random *rand.Rand, r *rule.Compiled, key string, cost, now int64) (got, want algorithm.Answer) {
+func (m statesModel) ask(t *testing.T, e *Engine, random *rand.Rand, r *compiled.Rule, key string, cost, now int64) (got, want algorithm.Answer) {
 	t.Helper()
 	parts := m.parts(r, key, cost)
-	requests := []rule.Request{{Rule: r, Key: key, Cost: cost}}
+	requests := []compiled.Request{{Rule: r, Key: key, Cost: cost}}
 	var err error
 	switch random.IntN(12) {
 	case 0:
@@ -111,7 +111,7 @@ func (m statesModel) ask(t *testing.T, e *Engine, random *rand.Rand, r *rule.Com
 }
 
 // onWords asks the engine on the fast path.
-func onWords(e *Engine, verb Verb, requests []rule.Request, now int64, a *algorithm.Answer) (done bool) {
+func onWords(e *Engine, verb Verb, requests []compiled.Request, now int64, a *algorithm.Answer) (done bool) {
 	var asks []word.Ask
 	for i := range requests {
 		ask, ok := e.Ask(requests[i].Rule, requests[i].Key, requests[i].Cost, now)
@@ -124,7 +124,7 @@ func onWords(e *Engine, verb Verb, requests []rule.Request, now int64, a *algori
 }
 
 // decide asks the engine, first on the fast path.
-func decide(e *Engine, verb Verb, requests []rule.Request) (a algorithm.Answer, err error) {
+func decide(e *Engine, verb Verb, requests []compiled.Request) (a algorithm.Answer, err error) {
 	if !onWords(e, verb, requests, e.Now(), &a) {
 		_, a, err = e.Decide(verb, requests, 0)
 	}
@@ -132,7 +132,7 @@ func decide(e *Engine, verb Verb, requests []rule.Request) (a algorithm.Answer, 
 }
 
 // askAll asks both for one take or peek of several keys.
-func (m statesModel) askAll(t *testing.T, e *Engine, verb Verb, requests []rule.Request, now int64) (got, want algorithm.Answer) {
+func (m statesModel) askAll(t *testing.T, e *Engine, verb Verb, requests []compiled.Request, now int64) (got, want algorithm.Answer) {
 	t.Helper()
 	var parts []algorithm.Part
 	from := []int{0} // the parts of each request
@@ -159,11 +159,11 @@ func (m statesModel) askAll(t *testing.T, e *Engine, verb Verb, requests []rule.
 }
 
 // several returns requests for a key and up to eight others.
-func several(random *rand.Rand, rules []*rule.Compiled, key string, keys int) []rule.Request {
-	requests := []rule.Request{{Rule: rules[random.IntN(len(rules))], Key: key, Cost: random.Int64N(6)}}
+func several(random *rand.Rand, rules []*compiled.Rule, key string, keys int) []compiled.Request {
+	requests := []compiled.Request{{Rule: rules[random.IntN(len(rules))], Key: key, Cost: random.Int64N(6)}}
 	for _, other := range random.Perm(keys)[:1+random.IntN(min(8, keys-1))] {
 		if name := fmt.Sprint(other); name != key {
-			requests = append(requests, rule.Request{Rule: rules[random.IntN(len(rules))], Key: name, Cost: random.Int64N(6)})
+			requests = append(requests, compiled.Request{Rule: rules[random.IntN(len(rules))], Key: name, Cost: random.Int64N(6)})
 		}
 	}
 	return requests
@@ -174,7 +174,7 @@ func compareRows(t *testing.T, seed uint64, ops int) {
 	random := rand.New(rand.NewPCG(seed, 21))
 	now := int64(1_700_000_000_123_456_789)
 	e, m := engineAt(&now, 0), statesModel{}
-	var rules []*rule.Compiled
+	var rules []*compiled.Rule
 	for range 1 + random.IntN(5) {
 		limits := make([]limitOf, 1+random.IntN(4))
 		for i := range limits {
@@ -257,7 +257,7 @@ func FuzzRulesOfSeveralLimitsDecideLikeTheirStates(f *testing.F) {
 }
 
 // rowRules are rules of one name whose keys admit most units in all while the clock stands.
-func rowRules(most int64) map[string][]*rule.Compiled {
+func rowRules(most int64) map[string][]*compiled.Rule {
 	const day = int64(24 * time.Hour)
 	bucket := func(rate, burst int64) limitOf {
 		return limitOf{algorithm.NewTokenBucket(rate, day, burst), "bucket"}
@@ -265,7 +265,7 @@ func rowRules(most int64) map[string][]*rule.Compiled {
 	fixed := limitOf{algorithm.NewFixedWindow(most, day), "fixed"}
 	sliding := limitOf{algorithm.NewSlidingWindow(3*most, day), "sliding"}
 	slow := limitOf{algorithm.NewSlidingLog(4*most, day, 0, false), "log"}
-	return map[string][]*rule.Compiled{
+	return map[string][]*compiled.Rule{
 		"one fine bucket":            {ruleFor(bucket(999_983, most))},
 		"a bucket and a window":      {ruleFor(bucket(7, 2*most), fixed)},
 		"a fine bucket and a window": {ruleFor(bucket(999_983, 2*most), fixed)},
@@ -294,7 +294,7 @@ func TestConcurrentCallersOfSeveralLimitsGetExactlyTheUnits(t *testing.T) {
 							r = rules[random.IntN(len(rules))]
 						}
 						if other := random.IntN(keys); other != k && random.IntN(3) == 0 {
-							n := takeOfBoth(e, random, []rule.Request{{Rule: r, Key: fmt.Sprint(k)}, {Rule: rules[random.IntN(len(rules))], Key: fmt.Sprint(other)}})
+							n := takeOfBoth(e, random, []compiled.Request{{Rule: r, Key: fmt.Sprint(k)}, {Rule: rules[random.IntN(len(rules))], Key: fmt.Sprint(other)}})
 							admitted[k].Add(n)
 							admitted[other].Add(n)
 							continue
@@ -311,7 +311,7 @@ func TestConcurrentCallersOfSeveralLimitsGetExactlyTheUnits(t *testing.T) {
 				for range 3 { // the rest of a key that random costs have not quite filled
 					var a algorithm.Answer
 					if !e.TakeOne(rules[0], fmt.Sprint(k), 1, &a).Done() {
-						_, a, _ = e.Decide(Take, []rule.Request{{Rule: rules[0], Key: fmt.Sprint(k), Cost: 1}}, 0)
+						_, a, _ = e.Decide(Take, []compiled.Request{{Rule: rules[0], Key: fmt.Sprint(k), Cost: 1}}, 0)
 					}
 					if a.Allowed {
 						admitted[k].Add(1)
@@ -326,14 +326,14 @@ func TestConcurrentCallersOfSeveralLimitsGetExactlyTheUnits(t *testing.T) {
 }
 
 // takeUnits takes 1 to 3 units on the fast or the slow path, and returns the units admitted.
-func takeUnits(e *Engine, random *rand.Rand, r *rule.Compiled, key string) int64 {
+func takeUnits(e *Engine, random *rand.Rand, r *compiled.Rule, key string) int64 {
 	var a algorithm.Answer
 	n := 1 + random.Int64N(3)
 	if random.IntN(8) == 0 || !e.TakeOne(r, key, n, &a).Done() {
-		_, a, _ = e.Decide(Take, []rule.Request{{Rule: r, Key: key, Cost: n}}, 0)
+		_, a, _ = e.Decide(Take, []compiled.Request{{Rule: r, Key: key, Cost: n}}, 0)
 	}
 	if random.IntN(16) == 0 {
-		_, _, _ = e.Decide(Peek, []rule.Request{{Rule: r, Key: key, Cost: n}}, 0)
+		_, _, _ = e.Decide(Peek, []compiled.Request{{Rule: r, Key: key, Cost: n}}, 0)
 	}
 	if !a.Allowed {
 		return 0
@@ -342,7 +342,7 @@ func takeUnits(e *Engine, random *rand.Rand, r *rule.Compiled, key string) int64
 }
 
 // takeOfBoth takes 1 to 3 units of two keys at once, and returns the units admitted of each.
-func takeOfBoth(e *Engine, random *rand.Rand, requests []rule.Request) int64 {
+func takeOfBoth(e *Engine, random *rand.Rand, requests []compiled.Request) int64 {
 	n := 1 + random.Int64N(3)
 	requests[0].Cost, requests[1].Cost = n, n
 	if a, _ := decide(e, Take, requests); !a.Allowed {
@@ -369,7 +369,7 @@ func TestRulesOfSeveralLimitsTakeOneEntry(t *testing.T) {
 				t.Errorf("%s: a new key of %s was not decided without a lock: %+v", name, r.Text, a)
 			}
 			var both algorithm.Answer
-			if requests := []rule.Request{{Rule: r, Key: "l", Cost: 1}, {Rule: r, Key: "m", Cost: 1}}; len(r.Parts) <= 2 && (!onWords(e, Take, requests, now, &both) || !both.Allowed) {
+			if requests := []compiled.Request{{Rule: r, Key: "l", Cost: 1}, {Rule: r, Key: "m", Cost: 1}}; len(r.Parts) <= 2 && (!onWords(e, Take, requests, now, &both) || !both.Allowed) {
 				t.Errorf("%s: two new keys of %s were not decided without a lock: %+v", name, r.Text, both)
 			}
 		}
@@ -391,12 +391,12 @@ func TestMoreLimitsThanAnEntryHoldsStillDecide(t *testing.T) {
 	now := int64(1_700_000_000_000_000_000)
 	e := engineAt(&now, 0)
 	var limits []limitOf
-	for i := range rule.MaxLimits {
+	for i := range compiled.MaxLimits {
 		limits = append(limits, limitOf{algorithm.NewTokenBucket(11+int64(i), 1e9, 20), "bucket"})
 	}
 	r := ruleFor(limits...)
 	for i := range 21 {
-		_, a, err := e.Decide(Take, []rule.Request{{Rule: r, Key: "k", Cost: 1}}, 0)
+		_, a, err := e.Decide(Take, []compiled.Request{{Rule: r, Key: "k", Cost: 1}}, 0)
 		if err != nil || a.Allowed != (i < 20) {
 			t.Fatalf("take %d of 20: %+v and %v", i, a, err)
 		}
@@ -406,7 +406,7 @@ func TestMoreLimitsThanAnEntryHoldsStillDecide(t *testing.T) {
 func TestATableRemembersManyRatesWithoutCells(t *testing.T) {
 	now := int64(1_700_000_000_000_000_000)
 	e, m := engineAt(&now, 0), statesModel{}
-	var rules []*rule.Compiled
+	var rules []*compiled.Rule
 	for i := range int64(1000) {
 		rules = append(rules, ruleFor(limitOf{algorithm.NewTokenBucket(1+i, int64(time.Minute)+i%7, 3), "bucket"}))
 	}
@@ -446,7 +446,7 @@ func TestAKnownKeyOfALogIsDecidedInItsCell(t *testing.T) {
 				t.Errorf("%s: take %d was decided on the fast path: %t", name, op+1, known)
 			}
 			if !known {
-				_, got, _ = e.Decide(Take, []rule.Request{{Rule: r, Key: "k", Cost: 1}}, 0)
+				_, got, _ = e.Decide(Take, []compiled.Request{{Rule: r, Key: "k", Cost: 1}}, 0)
 			}
 			parts := m.parts(r, "k", 1)
 			if want := algorithm.Take(parts, now); got != want {
@@ -474,7 +474,7 @@ func TestAStateBeyondItsWordsIsACellAndComesBack(t *testing.T) {
 		limitOf{algorithm.NewTokenBucket(11, int64(time.Second), 20), "bucket"})
 	for i, tt := range []struct{ cost, cells int64 }{{2, 0}, {10, 1}, {1, 1}, {-11, 0}, {1, 0}, {9, 1}, {-10, 0}} {
 		parts := m.parts(r, "k", tt.cost)
-		_, got, err := e.Decide(Record, []rule.Request{{Rule: r, Key: "k", Cost: tt.cost}}, 0)
+		_, got, err := e.Decide(Record, []compiled.Request{{Rule: r, Key: "k", Cost: tt.cost}}, 0)
 		if want := algorithm.Record(parts, now); err != nil || got.Remaining != want.Remaining || got.ResetAfter != want.ResetAfter {
 			t.Fatalf("record %d: got %+v and %v, want %+v", i, got, err, want)
 		}

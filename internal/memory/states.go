@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/compiled"
 	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
@@ -60,7 +60,7 @@ type use struct {
 var engines atomic.Uint32 // that were made
 
 // homeOf returns the home of a rule in the engine, and makes its states if needed.
-func (e *Engine) homeOf(r *rule.Compiled, now int64) *home {
+func (e *Engine) homeOf(r *compiled.Rule, now int64) *home {
 	at := &r.Home.(*Homes)[e.number%uint32(len(Homes{}))]
 	if h := at.Load(); h != nil && h.engine == e {
 		return h
@@ -87,7 +87,7 @@ func (e *Engine) homeOf(r *rule.Compiled, now int64) *home {
 }
 
 // statesNamed returns the states of a name, and makes them like those of p if needed.
-func (e *Engine) statesNamed(name string, p *rule.Part, now int64) *limitStates {
+func (e *Engine) statesNamed(name string, p *compiled.Part, now int64) *limitStates {
 	if found, ok := e.states.Load(name); ok {
 		return found.(*limitStates)
 	}
@@ -97,7 +97,7 @@ func (e *Engine) statesNamed(name string, p *rule.Part, now int64) *limitStates 
 }
 
 // makeStates works like statesNamed. The caller holds the lock of making.
-func (e *Engine) makeStates(name string, p *rule.Part, now int64) *limitStates {
+func (e *Engine) makeStates(name string, p *compiled.Part, now int64) *limitStates {
 	if found, ok := e.states.Load(name); ok {
 		return found.(*limitStates)
 	}

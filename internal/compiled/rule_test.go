@@ -1,4 +1,4 @@
-package rule
+package compiled
 
 import (
 	"math"
@@ -8,8 +8,8 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-func compiled(name string, algorithms ...algorithm.Algorithm) *Compiled {
-	c := &Compiled{Name: name, Text: name}
+func compiled(name string, algorithms ...algorithm.Algorithm) *Rule {
+	c := &Rule{Name: name, Text: name}
 	for _, a := range algorithms {
 		c.Add(a, "bucket")
 	}
@@ -66,7 +66,7 @@ func TestRequestsOfOneRuleAndKeyAreMerged(t *testing.T) {
 
 func TestBadRequestsAreRefused(t *testing.T) {
 	a, alone := compiled("a", bucket), compiled("q", queue)
-	other := &Compiled{Name: "a", Text: "other", Parts: a.Parts}
+	other := &Rule{Name: "a", Text: "other", Parts: a.Parts}
 	long := strings.Repeat("k", MaxKey+1)
 	good := Request{Rule: a, Key: "k", Cost: 1}
 	for _, tt := range []struct {
@@ -76,7 +76,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	}{
 		{OpTake, []Request{good}, ""},
 		{OpTake, []Request{{Key: "k"}}, "rule"},
-		{OpTake, []Request{{Rule: &Compiled{Name: "zero"}}}, "rule"},
+		{OpTake, []Request{{Rule: &Rule{Name: "zero"}}}, "rule"},
 		{OpTake, []Request{{Rule: a, Key: long}}, "key"},
 		{OpTake, []Request{{Rule: a, Colocation: long}}, "key"},
 		{OpTake, []Request{{Rule: a, Cost: -1}}, "cost"},

@@ -1,6 +1,6 @@
-// Package rule holds the compiled form of a rule, and the code that checks, merges and names the requests of a call.
+// Package compiled has rules ready to decide, and the code that checks, merges and names the requests of a call.
 // It uses no exported type of package weir; packages weir and enginekit translate.
-package rule
+package compiled
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Compiled is a rule ready to decide. It is immutable.
-type Compiled struct {
+// Rule is a rule ready to decide. It is immutable.
+type Rule struct {
 	Name  string
 	Text  string // the limits in the form that ParseRule reads
 	Parts []Part
@@ -51,7 +51,7 @@ func NewPart(a algorithm.Algorithm, state string) Part {
 // Add appends the part of a limit with an identity. Its states are named by the
 // rule, the identity and the number of earlier limits with the same identity,
 // joined by NUL bytes. Neither of the first two holds a NUL.
-func (c *Compiled) Add(a algorithm.Algorithm, identity string) {
+func (c *Rule) Add(a algorithm.Algorithm, identity string) {
 	name := c.Name + "\x00" + identity + "\x00"
 	ordinal := 0
 	for i := range c.Parts {
@@ -64,7 +64,7 @@ func (c *Compiled) Add(a algorithm.Algorithm, identity string) {
 }
 
 // BansHeld reports whether a ban guards slots alone, which it then stays with where a rule is split.
-func (c *Compiled) BansHeld() bool {
+func (c *Rule) BansHeld() bool {
 	return !slices.ContainsFunc(c.Parts, func(p Part) bool { return !p.Leases && !p.Bans })
 }
 
@@ -77,20 +77,20 @@ func cutOrdinal(state, name string) (ordinal string, ok bool) {
 }
 
 // Made reports whether the rule was made by NewRule.
-func (c *Compiled) Made() bool { return c != nil && len(c.Parts) > 0 }
+func (c *Rule) Made() bool { return c != nil && len(c.Parts) > 0 }
 
 // Delays reports whether the rule admits with a delay.
-func (c *Compiled) Delays() bool {
+func (c *Rule) Delays() bool {
 	return slices.ContainsFunc(c.Parts, func(p Part) bool { return p.Delays })
 }
 
 // Bookable reports whether all limits can be reserved ahead.
-func (c *Compiled) Bookable() bool {
+func (c *Rule) Bookable() bool {
 	return !slices.ContainsFunc(c.Parts, func(p Part) bool { return !p.Bookable })
 }
 
 // Alone reports whether no other request can be combined with one under the rule.
-func (c *Compiled) Alone() bool { return c.Parts[0].Alone }
+func (c *Rule) Alone() bool { return c.Parts[0].Alone }
 
 // kept is the values that a rule stores, one of each type.
 type kept struct {
@@ -99,7 +99,7 @@ type kept struct {
 }
 
 // Keep returns the value of type *T that the rule stores, and makes it if there is none.
-func Keep[T any](c *Compiled, build func() *T) *T {
+func Keep[T any](c *Rule, build func() *T) *T {
 	for {
 		first := c.kept.Load()
 		for k := first; k != nil; k = k.next {
@@ -129,7 +129,7 @@ const (
 // Request asks for Cost units of Key under a rule: a weir.Request whose rule is
 // compiled.
 type Request struct {
-	Rule       *Compiled // nil if the caller gave none
+	Rule       *Rule // nil if the caller gave none
 	Key        string
 	Colocation string
 	Cost       int64
@@ -170,7 +170,7 @@ func CheckMost(most int64) *Problem {
 }
 
 // CheckMade refuses a rule that NewRule did not make, the i-th of n.
-func (c *Compiled) CheckMade(i, n int) *Problem {
+func (c *Rule) CheckMade(i, n int) *Problem {
 	if !c.Made() {
 		return &Problem{Field: "rule", Reason: fmt.Sprintf("%d of %d was not made by NewRule", i+1, n)}
 	}
@@ -223,7 +223,7 @@ func (q *Request) Check(op string) *Problem {
 }
 
 // TakesOne reports quickly whether a take of one request is valid. Otherwise Check returns the problem.
-func (c *Compiled) TakesOne(key, colocation string, cost int64) bool {
+func (c *Rule) TakesOne(key, colocation string, cost int64) bool {
 	return c.Made() && len(key) <= MaxKey && len(colocation) <= MaxKey && cost >= 0
 }
 
