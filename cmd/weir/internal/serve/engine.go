@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/census"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/peers"
 	"github.com/weirflow/weir/cmd/weir/internal/shared"
 	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 	"github.com/weirflow/weir/layer"
@@ -83,7 +83,7 @@ type chosenEngine struct {
 	database *sqlengine.Engine // the same engine without layers, if it is a database
 	guard    *layer.Guarded    // around a shared engine
 	peers    func() int        // that share a limit while the engine is away
-	census   *census.Census    // of the daemons on Redis
+	counter  *peers.Counter    // of the daemons on Redis
 	health   engineHealth      // of a shared engine
 	close    func()
 	patience time.Duration // the bound on the time of a decision

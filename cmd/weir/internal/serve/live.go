@@ -58,8 +58,8 @@ func (o *options) newLive(ctx context.Context, d *started, s *server) *live.Live
 				stats := memory.Stats()
 				now.Keys, now.MaxKeys = stats.Keys, stats.MaxKeys
 			}
-			if d.engine.census != nil && d.engine.census.Seen() > 0 {
-				now.Daemons = &live.Daemons{Seen: d.engine.census.Seen(), Peers: d.engine.peers(), Auto: o.engine.layers.AutoPeers()}
+			if d.engine.counter != nil && d.engine.counter.Seen() > 0 {
+				now.Daemons = &live.Daemons{Seen: d.engine.counter.Seen(), Peers: d.engine.peers(), Auto: o.engine.layers.AutoPeers()}
 			}
 			ends := o.ports.keys.Ends()
 			for _, flag := range slices.Sorted(maps.Keys(ends)) {

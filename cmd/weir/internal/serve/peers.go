@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/weirflow/weir/cmd/weir/internal/census"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/peers"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -18,14 +18,14 @@ func (o *engineOptions) count(ctx context.Context, server sharedEngine, chosen *
 	if _, redis := server.(*redislimit.Engine); !redis {
 		return nil
 	}
-	c, err := census.Open(o.where, log)
+	c, err := peers.Open(o.where, log)
 	if err != nil {
 		return err
 	}
 	err = c.Announce(ctx)
 	auto := o.layers.AutoPeers()
 	switch {
-	case auto && census.Refused(err):
+	case auto && peers.Refused(err):
 		c.Close()
 		return cli.Fail(fmt.Errorf("serve: --peers auto: Redis does not count this daemon: %w", err),
 			"allow the user of Redis the commands HSET, HGETALL and HDEL, or say how many daemons share the server: --peers 3")
@@ -39,14 +39,14 @@ func (o *engineOptions) count(ctx context.Context, server sharedEngine, chosen *
 		log.Info("local shares follow the number of daemons on the engine", "peers", c.Peers())
 	}
 	c.Start()
-	chosen.census = c
+	chosen.counter = c
 	return nil
 }
 
 // leave tells the other daemons that this one goes.
 func (e *chosenEngine) leave() {
-	if e.census != nil {
-		e.census.Close()
+	if e.counter != nil {
+		e.counter.Close()
 	}
 }
 
@@ -56,9 +56,9 @@ func (e *chosenEngine) daemons() func() (peers, seen int) {
 		return nil
 	}
 	return func() (int, int) {
-		if e.census == nil {
+		if e.counter == nil {
 			return e.peers(), 0
 		}
-		return e.peers(), e.census.Seen()
+		return e.peers(), e.counter.Seen()
 	}
 }

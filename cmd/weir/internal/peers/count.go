@@ -1,4 +1,4 @@
-package census
+package peers
 
 import "sync"
 

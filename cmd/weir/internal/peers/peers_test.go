@@ -1,4 +1,4 @@
-package census
+package peers
 
 import (
 	"log/slog"
@@ -36,7 +36,7 @@ func TestTheLargestNumberOfTheKeptLooksHolds(t *testing.T) {
 func TestDaemonsOnOneServerSeeOneAnother(t *testing.T) {
 	server := redistest.Start(t)
 	log := &strings.Builder{}
-	open := func(path string) *Census {
+	open := func(path string) *Counter {
 		c, err := Open("redis://"+server.Addr+path, slog.New(slog.NewTextHandler(log, nil)))
 		if err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func TestDaemonsOnOneServerSeeOneAnother(t *testing.T) {
 		t.Cleanup(c.Close)
 		return c
 	}
-	look := func(c *Census, seen, peers int) {
+	look := func(c *Counter, seen, peers int) {
 		t.Helper()
 		if err := c.Announce(t.Context()); err != nil || c.Seen() != seen || c.Peers() != peers {
 			t.Errorf("sees %d of %d, %v; want %d of %d", c.Seen(), c.Peers(), err, seen, peers)

@@ -1,9 +1,9 @@
-// Package census counts the daemons that share a Redis server, so that a local share of a limit follows their number.
+// Package peers counts the daemons that share a Redis server, so that a local share of a limit follows their number.
 //
 // Each daemon announces itself every two seconds, in a hash beside the states, and sees there who else has done so within the last
-// ten. [Census.Peers] is the largest number of the last ten minutes: a share that is too small for a while admits less than the
+// ten. [Counter.Peers] is the largest number of the last ten minutes: a share that is too small for a while admits less than the
 // limit, one that is too large admits more. While the server is away nothing is counted, so the number stays as it was.
-package census
+package peers
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// The times of the census.
+// The times of the counter.
 const (
 	lookGap   = 2 * time.Second
 	aliveTime = 10 * time.Second // a daemon that has been silent for longer has gone
@@ -47,8 +47,8 @@ for i = 1, #all, 2 do
 end
 return seen`)
 
-// Census counts the daemons of a server. It is safe for concurrent use.
-type Census struct {
+// Counter counts the daemons of a server. It is safe for concurrent use.
+type Counter struct {
 	options rueidis.ClientOption
 	key     string
 	name    string
@@ -61,30 +61,30 @@ type Census struct {
 	ended  chan struct{}
 }
 
-// Open returns the census of a Redis server, which is named as in --engine. Nothing is announced yet.
-func Open(url string, log *slog.Logger) (*Census, error) {
+// Open returns the counter of a Redis server, which is named as in --engine. Nothing is announced yet.
+func Open(url string, log *slog.Logger) (*Counter, error) {
 	client, engine, err := redislimit.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
 	client.PipelineMultiplex = -1 // one connection
-	return &Census{options: client, key: cmp.Or(engine.Prefix, "weir") + ":daemons", name: rand.Text(), log: log, ended: make(chan struct{})}, nil
+	return &Counter{options: client, key: cmp.Or(engine.Prefix, "weir") + ":daemons", name: rand.Text(), log: log, ended: make(chan struct{})}, nil
 }
 
 // Peers returns the largest number of daemons of the last ten minutes, this one included.
-func (c *Census) Peers() int {
+func (c *Counter) Peers() int {
 	peers, _ := c.count.number()
 	return peers
 }
 
 // Seen returns the number of daemons at the last look, or 0 before the first one.
-func (c *Census) Seen() int {
+func (c *Counter) Seen() int {
 	_, seen := c.count.number()
 	return seen
 }
 
 // Announce announces this daemon, and counts.
-func (c *Census) Announce(ctx context.Context) error {
+func (c *Counter) Announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookGap/2)
 	defer cancel()
 	client, err := c.connected()
@@ -107,7 +107,7 @@ func Refused(err error) bool {
 	return answered
 }
 
-func (c *Census) connected() (rueidis.Client, error) {
+func (c *Counter) connected() (rueidis.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.client == nil {
@@ -121,13 +121,13 @@ func (c *Census) connected() (rueidis.Client, error) {
 }
 
 // Start announces the daemon again and again, until Close.
-func (c *Census) Start() {
+func (c *Counter) Start() {
 	ctx, end := context.WithCancel(context.Background())
 	c.end = end
 	go c.run(ctx)
 }
 
-func (c *Census) run(ctx context.Context) {
+func (c *Counter) run(ctx context.Context) {
 	defer close(c.ended)
 	tick := time.NewTicker(lookGap)
 	defer tick.Stop()
@@ -149,7 +149,7 @@ func (c *Census) run(ctx context.Context) {
 }
 
 // Close ends the announcements. Other daemons see at once that this one has gone.
-func (c *Census) Close() {
+func (c *Counter) Close() {
 	if c.end != nil {
 		c.end()
 		<-c.ended
