@@ -18,7 +18,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
-	"github.com/weirflow/weir/cmd/weir/internal/face"
+	"github.com/weirflow/weir/cmd/weir/internal/livepage"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/resp"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
@@ -239,8 +239,8 @@ func openToAll(path string) bool {
 func (o *portOptions) adminHandler(all http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", all)
-	mux.Handle("GET /{$}", face.Handler())
-	mux.Handle("GET /live/", face.Handler())
+	mux.Handle("GET /{$}", livepage.Handler())
+	mux.Handle("GET /live/", livepage.Handler())
 	mux.Handle("/v1/admin/", o.changes)
 	mux.Handle("GET /v1/admin/live", o.watch)
 	mux.Handle("/metrics", o.metricsHandler())

@@ -1,4 +1,4 @@
-package face
+package livepage
 
 import (
 	"io/fs"
