@@ -15,7 +15,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/collect"
-	"github.com/weirflow/weir/cmd/weir/internal/shared"
+	"github.com/weirflow/weir/cmd/weir/internal/engineflags"
 	"github.com/weirflow/weir/fetch"
 )
 
@@ -35,7 +35,7 @@ type options struct {
 	timeout      time.Duration
 	maxDelay     time.Duration
 	agent        string
-	shared       shared.Flags
+	shared       engineflags.Flags
 }
 
 func Command() *cobra.Command {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/collect"
+	"github.com/weirflow/weir/cmd/weir/internal/engineflags"
 	"github.com/weirflow/weir/cmd/weir/internal/filelock"
-	"github.com/weirflow/weir/cmd/weir/internal/shared"
 	"github.com/weirflow/weir/fetch"
 )
 
@@ -139,7 +139,7 @@ func (e *outputError) Unwrap() error { return e.error }
 func (r *run) explain(errs io.Writer, err error) error {
 	var output *outputError
 	var engine *fetch.EngineError
-	var lost *shared.Lost
+	var lost *engineflags.Lost
 	quiet := cli.Interrupted(err)
 	if errors.As(err, &output) && quiet != nil {
 		return quiet
@@ -153,9 +153,9 @@ func (r *run) explain(errs io.Writer, err error) error {
 	case errors.As(err, &output):
 		return cli.Fail(fmt.Errorf("fetch: standard output: %w", output.error), "is the disk full, or was the output closed?", again)
 	case errors.As(err, &engine):
-		return shared.Explain("fetch", engine.Err)
+		return engineflags.Explain("fetch", engine.Err)
 	case errors.As(err, &lost):
-		return shared.Explain("fetch", lost)
+		return engineflags.Explain("fetch", lost)
 	case err != nil:
 		return cli.Fail(errors.New(strings.Replace(err.Error(), "fetch: run: ", "fetch: ", 1)), "is the disk full, or the folder gone?", again)
 	}

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/engineflags"
 	"github.com/weirflow/weir/cmd/weir/internal/filter"
-	"github.com/weirflow/weir/cmd/weir/internal/shared"
 )
 
 // open opens the engine of --engine, if there is one, and checks that the filter can use it.
@@ -16,7 +16,7 @@ func (o *options) open(f *job) error {
 		if f.options.Engine, f.close, err = o.shared.Open(o.lost); err != nil {
 			return err
 		}
-		f.options.Patience = shared.Patience
+		f.options.Patience = engineflags.Patience
 		f.options.Name = o.sharedName(f.options.Limits)
 	}
 	if _, err := filter.New(f.options); err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/engineflags"
 	"github.com/weirflow/weir/cmd/weir/internal/filter"
-	"github.com/weirflow/weir/cmd/weir/internal/shared"
 )
 
 // limits are an example of each limit that weir pace takes.
@@ -35,7 +35,7 @@ func limitError(err error) error {
 func explain(err error) error {
 	var stream *filter.StreamError
 	var engine *filter.EngineError
-	var lost *shared.Lost
+	var lost *engineflags.Lost
 	switch {
 	case err == nil:
 		return nil
@@ -46,9 +46,9 @@ func explain(err error) error {
 	case errors.As(err, &stream):
 		return cli.Fail(fmt.Errorf("pace: standard output: %w", stream.Err), "is the disk full, or was the output closed?")
 	case errors.As(err, &engine):
-		return shared.Explain("pace", engine.Err)
+		return engineflags.Explain("pace", engine.Err)
 	case errors.As(err, &lost):
-		return shared.Explain("pace", lost)
+		return engineflags.Explain("pace", lost)
 	}
 	return cli.Fail(err, "this is a bug in weir: please report it with the command line")
 }

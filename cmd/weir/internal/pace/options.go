@@ -12,8 +12,8 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/engineflags"
 	"github.com/weirflow/weir/cmd/weir/internal/filter"
-	"github.com/weirflow/weir/cmd/weir/internal/shared"
 )
 
 // options are the flags of weir pace.
@@ -25,7 +25,7 @@ type options struct {
 	delimiter string
 	fair      bool
 	atOnce    int64
-	shared    shared.Flags
+	shared    engineflags.Flags
 	lost      context.CancelCauseFunc // is told that the engine stays away
 }
 

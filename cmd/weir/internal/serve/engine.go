@@ -14,8 +14,8 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/engineflags"
 	"github.com/weirflow/weir/cmd/weir/internal/peers"
-	"github.com/weirflow/weir/cmd/weir/internal/shared"
 	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/redislimit"
@@ -110,7 +110,7 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 		}
 		return &chosenEngine{Engine: wrap(memory), memory: memory, close: func() {}}, checkRules(memory, rules)
 	}
-	if err := shared.CheckURL(o.where); err != nil {
+	if err := engineflags.CheckURL(o.where); err != nil {
 		return nil, cli.Misuse(fmt.Errorf("--engine: %w", err), cli.EngineHints...)
 	}
 	guard, err := o.layers.Guard(rules)

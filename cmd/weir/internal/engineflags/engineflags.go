@@ -1,6 +1,6 @@
-// Package shared opens the engine of --engine for commands that share limits with others of their kind, such as pipes and
+// Package engineflags opens the engine of --engine for commands that share limits with others of their kind, such as pipes and
 // crawlers on several machines.
-package shared
+package engineflags
 
 import (
 	"context"
