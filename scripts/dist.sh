@@ -64,7 +64,7 @@ compile "$work/host" .
 read -r _ version _ < <("$work/host" version)
 case $version in *dirty*) fail "building changes files of the clone: $version" ;; esac
 shipped=$work/shipped
-compile "$work/shipper" ./internal/shipped
+compile "$work/shipper" ./internal/packaging
 "$work/shipper" "$shipped" "$version"
 cp LICENSE "$shipped"
 

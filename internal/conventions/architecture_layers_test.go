@@ -49,7 +49,7 @@ var layers = []layer{
 	},
 	{
 		name:     "program",
-		packages: []string{"cmd/weir", "cmd/weir/playground", "cmd/weir/internal/program", "cmd/weir/internal/shipped"},
+		packages: []string{"cmd/weir", "cmd/weir/playground", "cmd/weir/internal/program", "cmd/weir/internal/packaging"},
 		mayUse:   []string{"program", "commands", "rooms of the program", "rules", "engines", "kit", "root"},
 		standard: []string{"net/", "os", "os/"},
 	},

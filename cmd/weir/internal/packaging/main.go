@@ -1,4 +1,4 @@
-// Command shipped writes what packages have beside the program into a folder: man pages, the completions of shells,
+// Command packaging writes what packages have beside the program into a folder: man pages, the completions of shells,
 // and the certificates of public authorities, for the container image.
 package main
 
@@ -18,11 +18,11 @@ import (
 
 func main() {
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: shipped FOLDER VERSION")
+		fmt.Fprintln(os.Stderr, "usage: packaging FOLDER VERSION")
 		os.Exit(2)
 	}
 	if err := write(os.Args[1], os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, "shipped:", err)
+		fmt.Fprintln(os.Stderr, "packaging:", err)
 		os.Exit(1)
 	}
 }
