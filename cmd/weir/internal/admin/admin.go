@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
@@ -65,10 +65,10 @@ type answer struct {
 func New(o Options) http.Handler {
 	h := &handler{o}
 	mux := http.NewServeMux()
-	handle := func(pattern string, scope door.Scope, serve func(*http.Request) (any, error)) {
-		mux.Handle(pattern, door.Guard(scope, answered(serve)))
+	handle := func(pattern string, scope auth.Scope, serve func(*http.Request) (any, error)) {
+		mux.Handle(pattern, auth.Guard(scope, answered(serve)))
 	}
-	handle("GET /v1/admin/rules", door.Watch, h.rules)
+	handle("GET /v1/admin/rules", auth.Watch, h.rules)
 	for pattern, serve := range map[string]func(*http.Request) (any, error){
 		"GET /v1/admin/overrides": h.overrides,
 		"POST /v1/admin/override": h.override,
@@ -83,9 +83,9 @@ func New(o Options) http.Handler {
 		"POST /v1/admin/whatif":   h.whatIf,
 		"POST /v1/admin/refused":  h.refusals,
 	} {
-		handle(pattern, door.Admin, serve)
+		handle(pattern, auth.Admin, serve)
 	}
-	mux.Handle("/", door.Guard(door.Admin, http.NotFoundHandler()))
+	mux.Handle("/", auth.Guard(auth.Admin, http.NotFoundHandler()))
 	return mux
 }
 
@@ -135,10 +135,10 @@ func plain(err error) string {
 func (h *handler) audit(r *http.Request, what string, c target, a answer) answer {
 	before, _ := json.Marshal(a.Before)
 	after, _ := json.Marshal(a.After)
-	h.Log.Info("audit", "who", door.Of(r).Name, "from", r.RemoteAddr, "what", what, "rule", c.Rule, "key", c.Key, "prefix", c.Prefix,
+	h.Log.Info("audit", "who", auth.Of(r).Name, "from", r.RemoteAddr, "what", what, "rule", c.Rule, "key", c.Key, "prefix", c.Prefix,
 		"before", string(before), "after", string(after))
 	if h.Live != nil {
-		h.Live.Audited(live.Change{Who: door.Of(r).Name, From: r.RemoteAddr, What: what, Rule: c.Rule, Key: c.Key, Prefix: c.Prefix, Before: before, After: after})
+		h.Live.Audited(live.Change{Who: auth.Of(r).Name, From: r.RemoteAddr, What: what, Rule: c.Rule, Key: c.Key, Prefix: c.Prefix, Before: before, After: after})
 	}
 	return a
 }
@@ -156,7 +156,7 @@ func (h *handler) override(r *http.Request) (any, error) {
 	if err := read(r, &asked, "key", "limit", "until"); err != nil {
 		return nil, err
 	}
-	e := override.Entry{Rule: asked.Rule, Key: asked.Key, Prefix: asked.Prefix, Limit: asked.Limit, Until: asked.Until, By: door.Of(r).Name}
+	e := override.Entry{Rule: asked.Rule, Key: asked.Key, Prefix: asked.Prefix, Limit: asked.Limit, Until: asked.Until, By: auth.Of(r).Name}
 	warnings, err := h.reach(&e)
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ type shown struct {
 
 func (h *handler) rules(r *http.Request) (any, error) {
 	named, config := h.Rules()
-	all, keys := []shown{}, door.Of(r).May(door.Admin, "")
+	all, keys := []shown{}, auth.Of(r).May(auth.Admin, "")
 	if config != nil {
 		for _, r := range config.Rules {
 			fields := config.Describe(r)

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -50,7 +50,7 @@ func TestAChangeOfUnknownOutcomeIsInTheLog(t *testing.T) {
 		h := New(Options{Engine: engine, Overrides: new(override.Table), Rules: func() ([]*weir.Rule, *rules.Config) { return []*weir.Rule{rule}, nil }, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		r := httptest.NewRequest(http.MethodPost, "/v1/admin/reset", strings.NewReader(`{"rule":"login","key":"alice"}`))
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r.WithContext((&door.Port{Open: door.Anyone("ops", door.Admin)}).Mark(r.Context())))
+		h.ServeHTTP(w, r.WithContext((&auth.Port{Open: auth.Anyone("ops", auth.Admin)}).Mark(r.Context())))
 		if w.Code != http.StatusServiceUnavailable || !strings.Contains(log.String(), c.want) || (c.want == "") != (log.Len() == 0) {
 			t.Errorf("%v fails with %v: got %d %s and the log %q, want %q", c.op, c.err, w.Code, w.Body, &log, c.want)
 		}
@@ -64,13 +64,13 @@ func TestAWatcherSeesTheRulesWithoutTheirKeysAndChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := New(Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: func() ([]*weir.Rule, *rules.Config) { return config.Named(), config }, Log: slog.New(slog.DiscardHandler)})
-	ask := func(scope door.Scope, method, path string) *httptest.ResponseRecorder {
+	ask := func(scope auth.Scope, method, path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, path, strings.NewReader(`{"rule":"api","key":"a"}`))
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r.WithContext((&door.Port{Open: door.Anyone("ops", scope)}).Mark(r.Context())))
+		h.ServeHTTP(w, r.WithContext((&auth.Port{Open: auth.Anyone("ops", scope)}).Mark(r.Context())))
 		return w
 	}
-	for scope, want := range map[door.Scope][2]bool{door.Metrics: {true, false}, door.Admin: {true, true}, door.Take: {false, false}} {
+	for scope, want := range map[auth.Scope][2]bool{auth.Metrics: {true, false}, auth.Admin: {true, true}, auth.Take: {false, false}} {
 		got := ask(scope, http.MethodGet, "/v1/admin/rules").Body.String()
 		if shows := [2]bool{strings.Contains(got, "9/m"), strings.Contains(got, "192.0.2.1")}; shows != want {
 			t.Errorf("the scope %s sees the rules and their keys: %v, want %v: %s", scope, shows, want, got)
@@ -79,7 +79,7 @@ func TestAWatcherSeesTheRulesWithoutTheirKeysAndChangesNothing(t *testing.T) {
 	for _, c := range []string{"GET /v1/admin/overrides", "POST /v1/admin/override", "POST /v1/admin/remove", "POST /v1/admin/grant", "POST /v1/admin/reset", "POST /v1/admin/explain",
 		"POST /v1/admin/snapshot", "POST /v1/admin/drain", "GET /v1/admin/nosuch"} {
 		method, path, _ := strings.Cut(c, " ")
-		if w := ask(door.Metrics, method, path); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "this needs the scope admin, and the caller has metrics") {
+		if w := ask(auth.Metrics, method, path); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "this needs the scope admin, and the caller has metrics") {
 			t.Errorf("%s with the scope metrics: got %d %s, want 403", c, w.Code, w.Body)
 		}
 	}

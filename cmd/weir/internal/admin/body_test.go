@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -31,7 +31,7 @@ func newDesk(t *testing.T) (post func(path, body string) *httptest.ResponseRecor
 		Drain: func() { t.Error("it drains") }, Save: func() error { t.Error("it saves"); return nil }})
 	return func(path, body string) *httptest.ResponseRecorder {
 		r, w := httptest.NewRequest(http.MethodPost, "/v1/admin/"+path, strings.NewReader(body)), httptest.NewRecorder()
-		h.ServeHTTP(w, r.WithContext((&door.Port{Open: door.Anyone("ops", door.Admin)}).Mark(r.Context())))
+		h.ServeHTTP(w, r.WithContext((&auth.Port{Open: auth.Anyone("ops", auth.Admin)}).Mark(r.Context())))
 		return w
 	}, table
 }

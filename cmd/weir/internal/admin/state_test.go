@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -67,7 +67,7 @@ func (c *counter) take(attributes rules.Attributes, units int64) weir.Decision {
 func (c *counter) ask(path, body string, want ...string) {
 	c.t.Helper()
 	r, w := httptest.NewRequest(http.MethodPost, "/v1/admin/"+path, strings.NewReader(body)), httptest.NewRecorder()
-	c.ServeHTTP(w, r.WithContext((&door.Port{Open: door.Anyone("ops", door.Admin)}).Mark(r.Context())))
+	c.ServeHTTP(w, r.WithContext((&auth.Port{Open: auth.Anyone("ops", auth.Admin)}).Mark(r.Context())))
 	var answer any
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusOK {
 		c.t.Fatalf("%s %s: got %d %s", path, body, w.Code, w.Body)

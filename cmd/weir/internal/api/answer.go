@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // appendDecision writes the answer to a request. It omits a lease of 0, an empty token, the limit that refuses if none
@@ -151,7 +151,7 @@ func writeProblem(w http.ResponseWriter, p *problem) {
 	if p.status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	door.Denied{Status: p.status}.Challenge(w.Header())
+	auth.Denied{Status: p.status}.Challenge(w.Header())
 	w.Header()["Content-Type"] = typeProblem
 	w.WriteHeader(p.status)
 	_, _ = w.Write(appendProblem(nil, p))

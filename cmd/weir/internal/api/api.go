@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
@@ -26,7 +26,7 @@ type Options struct {
 	// Serves reports whether the API answers requests with such a Host. Default: it answers all.
 	Serves func(*http.Request) bool
 	// Who returns who sent a request. Default: everyone may do everything.
-	Who func(*http.Request) *door.Identity
+	Who func(*http.Request) *auth.Identity
 	// Keys are the busiest and most refused keys of the engine, for /v1/stats. Default: none.
 	Keys *top.Keys
 	// Dynamic lets callers with that scope name the limit of a rule.
@@ -61,8 +61,8 @@ func New(o Options) *API {
 		o.Keys = top.New()
 	}
 	if o.Who == nil {
-		everyone := door.Anyone("everyone", door.All)
-		o.Who = func(*http.Request) *door.Identity { return everyone }
+		everyone := auth.Anyone("everyone", auth.All)
+		o.Who = func(*http.Request) *auth.Identity { return everyone }
 	}
 	if o.Troubles == nil {
 		o.Troubles = func() []string { return nil }
@@ -82,7 +82,7 @@ func (a *API) Serves(path string) bool {
 // route is one path.
 type route struct {
 	methods []string
-	scope   door.Scope // that callers need for each rule of the request; 0 if the path needs none, or sees to it
+	scope   auth.Scope // that callers need for each rule of the request; 0 if the path needs none, or sees to it
 	serve   func(*API, http.ResponseWriter, *http.Request, asker)
 }
 
@@ -99,18 +99,18 @@ const (
 )
 
 var routes = map[string]route{
-	takePath:        {posts, door.Take, decideBy(weir.OpTake)},
-	peekPath:        {posts, door.Take, decideBy(weir.OpPeek)},
-	"/v1/record":    {posts, door.Take, decideBy(weir.OpRecord)},
-	"/v1/return":    {posts, door.Refund, decideBy(weir.OpReturn)},
-	"/v1/reset":     {posts, door.Admin, (*API).reset},
-	"/v1/wait":      {posts, door.Take, (*API).wait},
-	"/v1/reserve":   {posts, door.Take, (*API).reserve},
-	"/v1/settle":    {posts, door.Take, (*API).settle},
-	"/v1/renew":     {posts, door.Take, (*API).renew},
-	"/v1/check":     {getOrPost, door.Take, (*API).check},
+	takePath:        {posts, auth.Take, decideBy(weir.OpTake)},
+	peekPath:        {posts, auth.Take, decideBy(weir.OpPeek)},
+	"/v1/record":    {posts, auth.Take, decideBy(weir.OpRecord)},
+	"/v1/return":    {posts, auth.Refund, decideBy(weir.OpReturn)},
+	"/v1/reset":     {posts, auth.Admin, (*API).reset},
+	"/v1/wait":      {posts, auth.Take, (*API).wait},
+	"/v1/reserve":   {posts, auth.Take, (*API).reserve},
+	"/v1/settle":    {posts, auth.Take, (*API).settle},
+	"/v1/renew":     {posts, auth.Take, (*API).renew},
+	"/v1/check":     {getOrPost, auth.Take, (*API).check},
 	"/openapi.json": {reads, 0, (*API).openAPI},
-	"/v1/stats":     {reads, door.Metrics, (*API).stats},
+	"/v1/stats":     {reads, auth.Metrics, (*API).stats},
 	"/healthz":      {reads, 0, (*API).alive},
 	"/readyz":       {reads, 0, (*API).readiness},
 }
@@ -201,12 +201,12 @@ func (a *API) refuseRoom(w http.ResponseWriter, r *http.Request) {
 }
 
 // denied is the problem of a caller that lacks a scope.
-func denied(d door.Denied) *problem { return &problem{status: d.Status, detail: d.Detail} }
+func denied(d auth.Denied) *problem { return &problem{status: d.Status, detail: d.Detail} }
 
 // asker is who sent a request, and the scope that its path needs for each rule.
 type asker struct {
-	*door.Identity
-	needs door.Scope
+	*auth.Identity
+	needs auth.Scope
 }
 
 // mayAsk returns a problem if the caller may not ask for the rules of the requests.

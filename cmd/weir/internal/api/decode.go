@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -21,7 +21,7 @@ type form struct {
 	patience    *time.Duration // receives the field patience; nil if the path has none
 	key         string         // of all requests, from the header; "" if only the body names keys
 	reserves    bool           // a cost is an estimate, where the rule makes some
-	namesLimits *door.Identity // whose body may hold limits, with that scope; nil if none may
+	namesLimits *auth.Identity // whose body may hold limits, with that scope; nil if none may
 }
 
 // maxLimit bounds the bytes of the text of a limit.
@@ -244,7 +244,7 @@ func (d *decoder) limited(it item, at spot) *weir.Rule {
 	case name == "":
 		name = defaultRule
 	}
-	if !d.form.namesLimits.May(door.Dynamic, name) {
+	if !d.form.namesLimits.May(auth.Dynamic, name) {
 		p := badField(at.of(fieldLimit).String(), "needs the scope dynamic:"+name+", and the caller has "+d.form.namesLimits.String())
 		p.status = http.StatusForbidden
 		d.fail(p)

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 //go:embed openapi.json
@@ -33,7 +33,7 @@ func (a *API) readiness(w http.ResponseWriter, r *http.Request, _ asker) {
 	if reason == "" && engine {
 		reason = a.desk.EngineFails()
 	}
-	switch tells := a.Who(r).Some(door.Admin); {
+	switch tells := a.Who(r).Some(auth.Admin); {
 	case reason == "" && tells:
 		a.readyFor(w)
 	case reason == "":

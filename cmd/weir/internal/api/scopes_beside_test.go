@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/httplimit"
 )
 
 // A caller that may not ask for a rule must not use up its trial either, nor be counted in what the trial would refuse.
 func TestShadowsOutsideTheScopeOfACallerAreNotAsked(t *testing.T) {
-	identities, err := door.Parse("web sha256:" + strings.Repeat("ab", 32) + " take:login")
+	identities, err := auth.Parse("web sha256:" + strings.Repeat("ab", 32) + " take:login")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +32,9 @@ func TestShadowsOutsideTheScopeOfACallerAreNotAsked(t *testing.T) {
 					t.Fatal(err)
 				}
 				a.Check.Gateways = gateways
-				a.Who = func(*http.Request) *door.Identity {
+				a.Who = func(*http.Request) *auth.Identity {
 					if all {
-						return door.Anyone("anyone", door.Local)
+						return auth.Anyone("anyone", auth.Local)
 					}
 					return identities[0]
 				}

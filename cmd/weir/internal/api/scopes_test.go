@@ -9,19 +9,19 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // open are the paths that need no scope.
 var open = map[string]bool{"/openapi.json": true, "/healthz": true, "/readyz": true}
 
 // needed are the scopes of the other paths, as docs/howto/machines.md has them.
-var needed = map[string]door.Scope{
-	"/v1/take": door.Take, "/v1/peek": door.Take, "/v1/record": door.Take, "/v1/wait": door.Take, "/v1/reserve": door.Take, "/v1/settle": door.Take,
-	"/v1/renew": door.Take, "/v1/check": door.Take, "/v1/return": door.Refund, "/v1/reset": door.Admin, "/v1/stats": door.Metrics,
+var needed = map[string]auth.Scope{
+	"/v1/take": auth.Take, "/v1/peek": auth.Take, "/v1/record": auth.Take, "/v1/wait": auth.Take, "/v1/reserve": auth.Take, "/v1/settle": auth.Take,
+	"/v1/renew": auth.Take, "/v1/check": auth.Take, "/v1/return": auth.Refund, "/v1/reset": auth.Admin, "/v1/stats": auth.Metrics,
 }
 
-var allScopes = []door.Scope{door.Take, door.Dynamic, door.Refund, door.Admin, door.Metrics}
+var allScopes = []auth.Scope{auth.Take, auth.Dynamic, auth.Refund, auth.Admin, auth.Metrics}
 
 // Every path is open or needs one scope, and no other scope lets a caller in.
 func TestEveryPathNeedsItsScope(t *testing.T) {
@@ -31,7 +31,7 @@ func TestEveryPathNeedsItsScope(t *testing.T) {
 		}
 		for _, has := range append(allScopes, 0) {
 			a := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), usual)
-			a.Who = func(*http.Request) *door.Identity { return door.Anyone("test", has) }
+			a.Who = func(*http.Request) *auth.Identity { return auth.Anyone("test", has) }
 			w := httptest.NewRecorder()
 			a.ServeHTTP(w, httptest.NewRequest(route.methods[0], path, strings.NewReader(`{"key":"alice"}`)))
 			refused := w.Code == http.StatusUnauthorized || w.Code == http.StatusForbidden
@@ -47,12 +47,12 @@ func TestEveryPathNeedsItsScope(t *testing.T) {
 
 // A scope for one rule lets in for this rule alone, however a request names rules.
 func TestAScopeOfARuleIsForThatRuleAlone(t *testing.T) {
-	identities, err := door.Parse("shop sha256:" + strings.Repeat("ab", 32) + " take:mine refund:mine admin:mine")
+	identities, err := auth.Parse("shop sha256:" + strings.Repeat("ab", 32) + " take:mine refund:mine admin:mine")
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), "mine=5/m", "other=5/m")
-	a.Who = func(*http.Request) *door.Identity { return identities[0] }
+	a.Who = func(*http.Request) *auth.Identity { return identities[0] }
 	for path := range needed {
 		if path == "/v1/stats" || path == "/v1/settle" || path == "/v1/renew" || path == "/v1/check" {
 			continue
@@ -75,12 +75,12 @@ func TestAScopeOfARuleIsForThatRuleAlone(t *testing.T) {
 		}
 	}
 	for path, body := range map[string]string{"/v1/settle": `{"token":%q,"cost":0}`, "/v1/renew": `{"token":%q}`} {
-		a.Who = func(*http.Request) *door.Identity { return door.Anyone("another caller", door.All) }
+		a.Who = func(*http.Request) *auth.Identity { return auth.Anyone("another caller", auth.All) }
 		var reserved struct{ Token string }
 		if err := json.Unmarshal(post(a, "/v1/reserve", `{"rule":"other","key":"k"}`).Body.Bytes(), &reserved); err != nil || reserved.Token == "" {
 			t.Fatalf("got no token, and %v", err)
 		}
-		a.Who = func(*http.Request) *door.Identity { return identities[0] }
+		a.Who = func(*http.Request) *auth.Identity { return identities[0] }
 		if w := post(a, path, fmt.Sprintf(body, reserved.Token)); w.Code != http.StatusForbidden {
 			t.Errorf("%s with the token of a reservation of others: got %d %s", path, w.Code, w.Body)
 		}

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // The fields of settle and renew.
@@ -54,7 +54,7 @@ func (a *API) withToken(w http.ResponseWriter, r *http.Request, costs bool, do f
 	answer, err := do(asked)
 	if err == nil {
 		writeJSON(w, answer)
-	} else if d, ok := errors.AsType[*door.Denied](err); ok {
+	} else if d, ok := errors.AsType[*auth.Denied](err); ok {
 		writeProblem(w, denied(*d))
 	} else if wrong, ok := errors.AsType[*desk.CostsError](err); ok {
 		writeProblem(w, badField(fieldCosts, fmt.Sprintf("has length %d, not %d: one for each request", wrong.Costs, wrong.Requests)))

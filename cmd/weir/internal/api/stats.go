@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
@@ -51,13 +51,13 @@ type ruleStats struct {
 // stats answers with rules and sums. Keys are personal data, so only callers with the scope admin get them.
 func (a *API) stats(w http.ResponseWriter, r *http.Request, who asker) {
 	n, p := readTop(r.URL.RawQuery)
-	keys := who.May(door.Admin, "")
+	keys := who.May(auth.Admin, "")
 	switch {
 	case p != nil:
-	case !who.May(door.Metrics, ""):
-		p = denied(who.Deny(door.Metrics, ""))
+	case !who.May(auth.Metrics, ""):
+		p = denied(who.Deny(auth.Metrics, ""))
 	case n > 0 && !keys:
-		p = denied(who.Deny(door.Admin, ""))
+		p = denied(who.Deny(auth.Admin, ""))
 	case n < 0:
 		n = usualTop
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/internal/layertest"
 )
 
@@ -50,11 +50,11 @@ func TestStatsHaveNoKeysForCallersWithoutAdmin(t *testing.T) {
 		"admin take dynamic":   {[3]int{403, 403, 403}, false},
 		"metrics:login refund": {[3]int{403, 403, 403}, false},
 	} {
-		identities, err := door.Parse("shop sha256:" + strings.Repeat("ab", 32) + " " + scopes)
+		identities, err := auth.Parse("shop sha256:" + strings.Repeat("ab", 32) + " " + scopes)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.Who = func(*http.Request) *door.Identity { return identities[0] }
+		f.Who = func(*http.Request) *auth.Identity { return identities[0] }
 		for i, query := range []string{"", "?top=0", "?top=1"} {
 			w := get(f, "/v1/stats"+query)
 			if w.Code != want.codes[i] {

@@ -18,8 +18,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/serve"
 )
 
@@ -81,7 +81,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(content)), int64(len(content))
 		r.Header.Set("Content-Type", "application/json")
 	}
-	r.Header.Set(door.RequestHeader, "ctl")
+	r.Header.Set(auth.RequestHeader, "ctl")
 	if c.TokenFile != "" {
 		token, err := cli.ReadFile(c.TokenFile, maxToken)
 		if err != nil {

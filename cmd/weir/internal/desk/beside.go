@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 var errTooMany = errors.New("too many shadows and candidates are being decided")
@@ -12,9 +12,9 @@ var errTooMany = errors.New("too many shadows and candidates are being decided")
 // tryBeside decides shadows and candidates beside the decisions in force, each in a call of its own, without keeping callers
 // waiting. It leaves out rules for which the caller may not ask. op is that of the decision in force: a take, or a record of a
 // reported cost.
-func (d *Desk) tryBeside(who *door.Identity, op weir.Op, requests []weir.Request, inForce weir.Decision) {
+func (d *Desk) tryBeside(who *auth.Identity, op weir.Op, requests []weir.Request, inForce weir.Decision) {
 	for _, q := range requests {
-		if who != nil && !who.May(door.Take, inFile(q.Rule)) {
+		if who != nil && !who.May(auth.Take, inFile(q.Rule)) {
 			continue
 		}
 		if c := (weir.Call{Op: op, Requests: []weir.Request{q}}); !d.beside.Add(c, inForce) {

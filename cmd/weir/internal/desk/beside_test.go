@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/layer"
 )
@@ -47,7 +47,7 @@ func take(t *testing.T, d *Desk) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Took(door.Anyone("test", door.All), requests, nil, made)
+	d.Took(auth.Anyone("test", auth.All), requests, nil, made)
 }
 
 func TestACandidateDecidesOnEachTakeByNameAndEachWait(t *testing.T) {

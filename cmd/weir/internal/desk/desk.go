@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/layer"
@@ -46,7 +46,7 @@ type Options struct {
 	// Compared, if not nil, learns of each decision of a shadow or candidate, with that in force. The name is that of its limit.
 	Compared func(name string, inForce, beside weir.Decision, err error)
 	// Cleared, if not nil, learns of each key that a caller has cleared.
-	Cleared func(who *door.Identity, from string, q weir.Request)
+	Cleared func(who *auth.Identity, from string, q weir.Request)
 	// Told, if not nil, is called with the outcome of the units of each cost that a caller reported after the work.
 	Told func(rule string, units int64, what Told)
 	// Secret returns what seals the tokens of reservations: the same in all daemons that honour them. Default: a random one.
@@ -119,7 +119,7 @@ func (outOfPatience) Unavailable() bool { return true }
 func (d *Desk) Memory() *weir.Memory { return d.memory }
 
 // May returns what a caller lacks that may not ask for the rules of some requests, or nil.
-func May(who *door.Identity, scope door.Scope, requests []weir.Request) *door.Denied {
+func May(who *auth.Identity, scope auth.Scope, requests []weir.Request) *auth.Denied {
 	for i := range requests {
 		if name := inFile(requests[i].Rule); !who.May(scope, name) {
 			denied := who.Deny(scope, name)
@@ -162,7 +162,7 @@ func (d *Desk) Each(ctx context.Context, calls []weir.Call, results []weir.Resul
 }
 
 // Reset clears keys. It leaves a line for each in the log, as changes on the admin port do, unless nothing was cleared.
-func (d *Desk) Reset(ctx context.Context, who *door.Identity, from string, requests ...weir.Request) error {
+func (d *Desk) Reset(ctx context.Context, who *auth.Identity, from string, requests ...weir.Request) error {
 	err := d.engine.Reset(ctx, requests...)
 	if err == nil || weir.WasCounted(err) != weir.CountedNo {
 		for _, q := range requests {
@@ -177,7 +177,7 @@ func (d *Desk) Reset(ctx context.Context, who *door.Identity, from string, reque
 
 // Took notes a decision on requests to take, and has shadows and candidates decide beside it. Those of rules that match
 // attributes are given, except those for which the caller may not ask; named rules have their candidates.
-func (d *Desk) Took(who *door.Identity, requests, beside []weir.Request, inForce weir.Decision) {
+func (d *Desk) Took(who *auth.Identity, requests, beside []weir.Request, inForce weir.Decision) {
 	d.Recorded(requests, inForce.Allowed)
 	if len(beside) == 0 {
 		beside = d.force.Load().candidatesOf(requests)
@@ -196,7 +196,7 @@ func (d *Desk) Recorded(requests []weir.Request, allowed bool) {
 
 // Judged returns the decision of rules that ask no engine: one exempts or refuses the request, or none decides. It notes the
 // decision if the caller takes.
-func (d *Desk) Judged(ctx context.Context, who *door.Identity, o *rules.Outcome, takes bool) weir.Decision {
+func (d *Desk) Judged(ctx context.Context, who *auth.Identity, o *rules.Outcome, takes bool) weir.Decision {
 	made := weir.Decision{Allowed: o.Verdict == rules.Allow}
 	if o.Rule != nil {
 		made.Rule = o.Rule.Name

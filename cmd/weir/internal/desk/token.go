@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/enginekit"
 )
 
@@ -98,7 +98,7 @@ func (f *InForce) requestsOf(r *reservation) ([]weir.Request, error) {
 func (r *reservation) mark() ([]weir.Request, error) { return markOf(r.Lease, "", r.Life+settledFor) }
 
 // reservationOf returns the reservation of a token, for a caller that may ask for its rules.
-func (d *Desk) reservationOf(ctx context.Context, who *door.Identity, token string) (*reservation, []weir.Request, error) {
+func (d *Desk) reservationOf(ctx context.Context, who *auth.Identity, token string) (*reservation, []weir.Request, error) {
 	secret, err := d.options.Secret(ctx)
 	if err != nil {
 		return nil, nil, uncounted{err}
@@ -111,7 +111,7 @@ func (d *Desk) reservationOf(ctx context.Context, who *door.Identity, token stri
 	if err != nil {
 		return nil, nil, err
 	}
-	if denied := May(who, door.Take, requests); denied != nil {
+	if denied := May(who, auth.Take, requests); denied != nil {
 		return nil, nil, denied
 	}
 	return r, requests, nil
@@ -243,7 +243,7 @@ func (e *CostsError) Error() string { return "there is one cost for each request
 
 // Settle ends the reservation of a token with its true costs, or as it is without any. One cost is that of each request, unless
 // each says that there is one for each.
-func (d *Desk) Settle(ctx context.Context, who *door.Identity, token string, each bool, costs ...int64) error {
+func (d *Desk) Settle(ctx context.Context, who *auth.Identity, token string, each bool, costs ...int64) error {
 	ctx = context.WithoutCancel(ctx) // the work was done, whether the client waits for the answer or not
 	r, requests, err := d.reservationOf(ctx, who, token)
 	if err != nil {
@@ -260,7 +260,7 @@ func (d *Desk) Settle(ctx context.Context, who *door.Identity, token string, eac
 }
 
 // Renew gives the reservation of a token its life again, in a new token.
-func (d *Desk) Renew(ctx context.Context, who *door.Identity, token string) (renewed string, life time.Duration, err error) {
+func (d *Desk) Renew(ctx context.Context, who *auth.Identity, token string) (renewed string, life time.Duration, err error) {
 	r, requests, err := d.reservationOf(ctx, who, token)
 	if err != nil {
 		return "", 0, err

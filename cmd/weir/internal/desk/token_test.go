@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/layer"
 )
 
-var anyone = door.Anyone("anyone", door.All)
+var anyone = auth.Anyone("anyone", auth.All)
 
 // reserve returns the token of a reservation.
 func (h *holding) reserve(requests ...weir.Request) string {

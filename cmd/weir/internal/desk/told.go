@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/enginekit"
 )
 
@@ -121,7 +121,7 @@ func (d *Desk) noteTold(r record, made weir.Result) {
 
 // Told counts told costs that nobody asks again for: each by itself. Shadows and candidates count them beside. It returns the
 // decision on each: admitted, with what is left.
-func (d *Desk) Told(ctx context.Context, who *door.Identity, costs, beside []weir.Request) []weir.Decision {
+func (d *Desk) Told(ctx context.Context, who *auth.Identity, costs, beside []weir.Request) []weir.Decision {
 	calls, results := make([]weir.Call, len(costs)), make([]weir.Result, len(costs))
 	for i := range costs {
 		calls[i] = weir.Call{Op: weir.OpRecord, Requests: []weir.Request{d.bounded(costs[i])}}
@@ -142,7 +142,7 @@ func (d *Desk) Told(ctx context.Context, who *door.Identity, costs, beside []wei
 }
 
 // tellBeside has shadows and candidates count told costs.
-func (d *Desk) tellBeside(who *door.Identity, beside []weir.Request) {
+func (d *Desk) tellBeside(who *auth.Identity, beside []weir.Request) {
 	for i, q := range beside {
 		beside[i] = d.bounded(q)
 	}

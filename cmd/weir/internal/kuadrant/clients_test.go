@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // The client is built from source, which takes minutes the first time, so a make target runs it.
@@ -14,7 +14,7 @@ func TestOtherProgramsAreAnswered(t *testing.T) {
 	if os.Getenv("WEIR_ENVOY_CLIENTS") == "" {
 		t.Skip("make more runs it")
 	}
-	conn := start(t, models, door.Local, false)
+	conn := start(t, models, auth.Local, false)
 	grpcurl := func(method, call string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "go", "run", "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4", "-plaintext", "-d", call, conn.Target(), "kuadrant.service.ratelimit.v1.RateLimitService/"+method)

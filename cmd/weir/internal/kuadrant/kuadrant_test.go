@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/kuadrantpb"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
@@ -37,7 +37,7 @@ rules:
 `
 
 // start serves rules on a real socket.
-func start(t *testing.T, file string, may door.Scope, compat bool) *grpc.ClientConn {
+func start(t *testing.T, file string, may auth.Scope, compat bool) *grpc.ClientConn {
 	t.Helper()
 	config, err := rules.Parse(rules.Options{}, rules.File{Name: "weir.yaml", Content: []byte(file)})
 	if err != nil {
@@ -48,7 +48,7 @@ func start(t *testing.T, file string, may door.Scope, compat bool) *grpc.ClientC
 	}
 	log := slog.New(slog.DiscardHandler)
 	d := desk.New(desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Config: config, Log: log})
-	envoy := rls.New(rls.Options{Desk: d, Headers: httplimit.NoHeaders, Log: log, Door: &door.Port{Open: door.Anyone("test", may)}})
+	envoy := rls.New(rls.Options{Desk: d, Headers: httplimit.NoHeaders, Log: log, Auth: &auth.Port{Open: auth.Anyone("test", may)}})
 	s := &Server{Envoy: envoy, Holds: desk.HoldOptions{Life: time.Minute, Share: 50}}
 	port := rls.NewPort(envoy, rls.PortOptions{Connections: 10, MaxAge: time.Hour, Grace: time.Second, Unready: func() string { return "" },
 		Beside: func(services grpc.ServiceRegistrar) { kuadrantpb.RegisterRateLimitServiceServer(services, s) }})
@@ -126,7 +126,7 @@ func left(t *testing.T, conn *grpc.ClientConn, user string, want int) {
 const ok, overLimit = `{"overallCode":"OK"}`, `{"code":"OVER_LIMIT"}`
 
 func TestReportCountsAndRefusesNothing(t *testing.T) {
-	conn := start(t, models, door.Local, false)
+	conn := start(t, models, auth.Local, false)
 	left(t, conn, "ann", 1000)
 	for _, step := range []struct {
 		call string
@@ -149,7 +149,7 @@ func TestReportCountsAndRefusesNothing(t *testing.T) {
 }
 
 func TestCheckRateLimitAsksForOneAndCountsNothing(t *testing.T) {
-	conn := start(t, models, door.Local, false)
+	conn := start(t, models, auth.Local, false)
 	for _, more := range []string{``, `,"hitsAddend":100000`, `,"hitsAddend":7`} {
 		if got := call(t, conn, "CheckRateLimit", of("user=ann", more)); !strings.Contains(got, `"overallCode":"OK"`) {
 			t.Errorf("%s: %s", more, got)
@@ -172,7 +172,7 @@ func TestReserveHoldsAndCommitCountsTheTrueCost(t *testing.T) {
 
 func checkReserves(t *testing.T, file string) {
 	t.Helper()
-	conn := start(t, file, door.Local, false)
+	conn := start(t, file, auth.Local, false)
 	one, two := reserve(t, conn, "user=ann", `,"amount":400`), reserve(t, conn, "user=ann", `,"amount":4000,"ttl":"5s"`)
 	left(t, conn, "ann", 100)
 	if got := call(t, conn, "Reserve", of("user=ann", `,"amount":101`)); got != overLimit {
@@ -196,7 +196,7 @@ func checkReserves(t *testing.T, file string) {
 }
 
 func TestAReserveOfNothingAsksForOneUnit(t *testing.T) {
-	conn := start(t, models, door.Local, false)
+	conn := start(t, models, auth.Local, false)
 	id := reserve(t, conn, "user=ann", ``)
 	left(t, conn, "ann", 1000)
 	if got := call(t, conn, "Commit", of("user=ann", fmt.Sprintf(`,"reservationId":%q,"actualAmount":1500`, id))); got != `{"reservationReleased":true}` {
@@ -209,7 +209,7 @@ func TestAReserveOfNothingAsksForOneUnit(t *testing.T) {
 
 // The amount multiplies the costs of rules, as hits do; a rule that needs no engine decides at once.
 func TestRulesDecideOnReserves(t *testing.T) {
-	conn := start(t, models, door.Local, false)
+	conn := start(t, models, auth.Local, false)
 	reserve(t, conn, "user=ann,model=large", `,"amount":100`)
 	for descriptors, want := range map[string]string{
 		"user=ann":             `"limitRemaining":900,`,
@@ -232,7 +232,7 @@ func TestRulesDecideOnReserves(t *testing.T) {
 }
 
 func TestCallsThatCannotBeDecidedSayWhy(t *testing.T) {
-	conn := start(t, models, door.Local, false)
+	conn := start(t, models, auth.Local, false)
 	many := strings.TrimSuffix(strings.Repeat("user=ann; ", 129), "; ")
 	for _, c := range []struct{ method, call, want string }{
 		{"Reserve", `{}`, `InvalidArgument: rls: domain is empty`},
@@ -257,18 +257,18 @@ func TestCallersNeedTheScopesOfWhatTheyAsk(t *testing.T) {
 	own := `{"domain":"models","descriptors":[{"entries":[{"key":"user","value":"ann"}],"limit":{"requestsPerUnit":10,"unit":"DAY"}}]}`
 	methods := []string{"CheckRateLimit", "Report", "Reserve", "Commit"}
 	for _, method := range methods {
-		conn := start(t, models, door.Metrics, false)
+		conn := start(t, models, auth.Metrics, false)
 		if got := call(t, conn, method, of("user=ann", ``)); !strings.HasPrefix(got, "PermissionDenied: rls: this needs the scope take") {
 			t.Errorf("%s without a scope: %s", method, got)
 		}
-		conn = start(t, models, door.Take, false)
+		conn = start(t, models, auth.Take, false)
 		if got := call(t, conn, method, of("user=ann", ``)); !strings.HasPrefix(got, "{") {
 			t.Errorf("%s with the scope take: %s", method, got)
 		}
 		if got := call(t, conn, method, own); !strings.HasPrefix(got, "PermissionDenied: rls: this needs the scope dynamic") {
 			t.Errorf("%s of a limit in the call: %s", method, got)
 		}
-		conn = start(t, models, door.Local, false)
+		conn = start(t, models, auth.Local, false)
 		if got := call(t, conn, method, own); !strings.HasPrefix(got, "{") {
 			t.Errorf("%s of a limit in the call, with the scope dynamic: %s", method, got)
 		}
@@ -276,7 +276,7 @@ func TestCallersNeedTheScopesOfWhatTheyAsk(t *testing.T) {
 }
 
 func TestOnlyEnvoysServiceDecidesByItsFiles(t *testing.T) {
-	conn := start(t, models, door.Local, true)
+	conn := start(t, models, auth.Local, true)
 	for _, method := range []string{"CheckRateLimit", "Report", "Reserve", "Commit"} {
 		if got := call(t, conn, method, of("user=ann", ``)); !strings.HasPrefix(got, "FailedPrecondition: rls: with --compat envoyproxy only Envoy's service decides") {
 			t.Errorf("%s: %s", method, got)
@@ -296,7 +296,7 @@ func (raw) Unmarshal(b []byte, v any) error {
 
 // The bytes are those of limitador's definition of the service, written by hand, with a field that it may get one day.
 func TestCallsHaveTheBytesOfLimitador(t *testing.T) {
-	conn := start(t, models, door.Local, false)
+	conn := start(t, models, auth.Local, false)
 	invoke := func(method, in string) (out []byte) {
 		t.Helper()
 		if err := conn.Invoke(t.Context(), "/kuadrant.service.ratelimit.v1.RateLimitService/"+method, []byte(in), &out, grpc.ForceCodec(raw{})); err != nil {
@@ -324,7 +324,7 @@ func TestCallsHaveTheBytesOfLimitador(t *testing.T) {
 
 // A stranger's messages are not read, and large ones of callers are bounded.
 func TestHostileCallsAreRefused(t *testing.T) {
-	conn := start(t, models, door.Local, false)
+	conn := start(t, models, auth.Local, false)
 	huge := strings.Repeat("A", 2<<20)
 	if got := call(t, conn, "Commit", of("user=ann", fmt.Sprintf(`,"reservationId":%q`, huge))); !strings.HasPrefix(got, "ResourceExhausted:") {
 		t.Errorf("an id of 2 MiB: %.200s", got)

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/layer"
@@ -31,11 +31,11 @@ type watched struct {
 	seen   *metrics.Metrics
 	engine weir.Engine
 	rules  map[string]*weir.Rule
-	may    door.Scope
+	may    auth.Scope
 }
 
 func newWatched(t *testing.T, viewers, requests int, texts ...string) *watched {
-	d := &watched{t: t, seen: metrics.New("memory", slog.New(slog.DiscardHandler)), rules: map[string]*weir.Rule{}, may: door.All}
+	d := &watched{t: t, seen: metrics.New("memory", slog.New(slog.DiscardHandler)), rules: map[string]*weir.Rule{}, may: auth.All}
 	var err error
 	if d.engine, err = d.seen.Observe(weir.NewMemory(weir.MemoryOptions{})); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func (d *watched) watch() *stream {
 	s := &stream{make(chan int, 1), make(chan Message, 100), make(chan string, 100), end}
 	out, in := io.Pipe()
 	r := httptest.NewRequest(http.MethodGet, "/v1/admin/live", nil)
-	port := &door.Port{Open: door.Anyone("ops", d.may)}
+	port := &auth.Port{Open: auth.Anyone("ops", d.may)}
 	go func() {
 		d.Stream(&pipe{http.Header{}, s.status, in}, r.WithContext(port.Mark(ctx)))
 		_ = in.Close()
@@ -161,7 +161,7 @@ func TestAStreamShowsEverythingOnceAndThenWhatHasChanged(t *testing.T) {
 func TestViewersWithoutAdminSeeNoKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newWatched(t, 4, 100, "login=5/m")
-		d.may = door.Metrics
+		d.may = auth.Metrics
 		s := d.watch()
 		defer s.end()
 		<-s.events
@@ -209,7 +209,7 @@ func TestNobodyLookingSeesNoDecision(t *testing.T) {
 func TestStreamsThatNeverReadDoNoHarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newWatched(t, 8, 100, "api=100/s")
-		port := &door.Port{Open: door.Anyone("ops", door.All)}
+		port := &auth.Port{Open: auth.Anyone("ops", auth.All)}
 		refused := 0
 		ended := make(chan bool, 200)
 		for range 200 {
@@ -252,7 +252,7 @@ func TestStreamsThatNeverReadDoNoHarm(t *testing.T) {
 func TestATokenThatIsWithdrawnEndsItsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newWatched(t, 4, 100)
-		token, form := door.NewToken()
+		token, form := auth.NewToken()
 		file := filepath.Join(t.TempDir(), "tokens")
 		allow := func(scope string) {
 			if err := os.WriteFile(file, []byte("ops "+form+" "+scope+"\n"), 0o600); err != nil {
@@ -260,11 +260,11 @@ func TestATokenThatIsWithdrawnEndsItsStreams(t *testing.T) {
 			}
 		}
 		allow("metrics")
-		keys, err := door.Open(door.Files{Tokens: file})
+		keys, err := auth.Open(auth.Files{Tokens: file})
 		if err != nil {
 			t.Fatal(err)
 		}
-		port := &door.Port{Keys: keys}
+		port := &auth.Port{Keys: keys}
 		out, in := io.Pipe()
 		ended := make(chan bool)
 		go func() { _, _ = io.Copy(io.Discard, out) }()

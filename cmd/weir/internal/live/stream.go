@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // The times of a stream.
@@ -90,7 +90,7 @@ func (v *viewers) close() {
 func (l *Live) Stream(w http.ResponseWriter, r *http.Request) {
 	v := l.viewers.add(time.Now())
 	if v == nil {
-		door.Refuse(w, door.Denied{Status: http.StatusServiceUnavailable, Detail: "too many streams are open, or the daemon is stopping; weir serve --live-viewers bounds them"})
+		auth.Refuse(w, auth.Denied{Status: http.StatusServiceUnavailable, Detail: "too many streams are open, or the daemon is stopping; weir serve --live-viewers bounds them"})
 		return
 	}
 	defer l.viewers.remove(v)
@@ -99,14 +99,14 @@ func (l *Live) Stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events until it has many
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // nothing more is to be read
-	text, at := l.first(door.Of(r))
+	text, at := l.first(auth.Of(r))
 	for {
 		_ = control.SetWriteDeadline(time.Now().Add(writeTime))
 		if _, err := w.Write(event(text)); err != nil || control.Flush() != nil || !l.await(r, v) {
 			return
 		}
-		who := door.Of(r)
-		if at.keys = who.May(door.Admin, ""); !who.May(door.Watch, "") {
+		who := auth.Of(r)
+		if at.keys = who.May(auth.Admin, ""); !who.May(auth.Watch, "") {
 			return
 		}
 		text, at.tick = l.frame(at)
@@ -114,10 +114,10 @@ func (l *Live) Stream(w http.ResponseWriter, r *http.Request) {
 }
 
 // first returns the first message of a stream, which says who watches.
-func (l *Live) first(who *door.Identity) ([]byte, view) {
-	at := view{keys: who.May(door.Admin, "")}
+func (l *Live) first(who *auth.Identity) ([]byte, view) {
+	at := view{keys: who.May(auth.Admin, "")}
 	may := []string{}
-	for _, scope := range []door.Scope{door.Metrics, door.Admin} {
+	for _, scope := range []auth.Scope{auth.Metrics, auth.Admin} {
 		if who.May(scope, "") {
 			may = append(may, scope.String())
 		}

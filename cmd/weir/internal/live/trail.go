@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // Change is a change of the daemon while it runs, as the log has it.
@@ -50,7 +50,7 @@ func (l *Live) Audited(c Change) {
 }
 
 // Cleared takes note of a key that a caller has cleared by the API.
-func (l *Live) Cleared(who *door.Identity, from string, q weir.Request) {
+func (l *Live) Cleared(who *auth.Identity, from string, q weir.Request) {
 	l.Audited(Change{Who: who.Name, From: from, What: "reset", Rule: q.Rule.Name(), Key: q.Key})
 }
 

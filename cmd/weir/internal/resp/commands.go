@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // command is an entry of the table. A command that decides may join a batch; it answers by asking, or with its error.
@@ -23,10 +23,10 @@ var commands map[string]command
 func init() { // an initialiser would refer to itself through COMMAND
 	commands = map[string]command{
 		"CL.THROTTLE":  {(*conn).cell, -5, true},
-		"WEIR.TAKE":    {verb(weir.OpTake, door.Take), -3, true},
-		"WEIR.PEEK":    {verb(weir.OpPeek, door.Take), -3, true},
-		"WEIR.RECORD":  {verb(weir.OpRecord, door.Take), -3, true},
-		"WEIR.RETURN":  {verb(weir.OpReturn, door.Refund), -3, true},
+		"WEIR.TAKE":    {verb(weir.OpTake, auth.Take), -3, true},
+		"WEIR.PEEK":    {verb(weir.OpPeek, auth.Take), -3, true},
+		"WEIR.RECORD":  {verb(weir.OpRecord, auth.Take), -3, true},
+		"WEIR.RETURN":  {verb(weir.OpReturn, auth.Refund), -3, true},
 		"WEIR.WAIT":    {(*conn).wait, -4, false},
 		"WEIR.RESERVE": {(*conn).reserve, -4, false},
 		"WEIR.SETTLE":  {(*conn).settle, -2, false},
@@ -130,8 +130,8 @@ func (c *conn) auth(args [][]byte) error {
 
 // enter takes the rights of a token. A wrong one leaves the client with those that it has.
 func (c *conn) enter(token []byte) error {
-	who := c.server.Door.Identify(string(token), c.tls)
-	if !who.Some(door.All) {
+	who := c.server.Auth.Identify(string(token), c.tls)
+	if !who.Some(auth.All) {
 		return errors.New("WRONGPASS the token is unknown")
 	}
 	c.token, c.who = string(token), who

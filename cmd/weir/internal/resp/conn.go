@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // The space of a connection. It grows for a large command or batch, and shrinks afterwards.
@@ -30,7 +30,7 @@ type conn struct {
 	args   [][]byte
 	token  string               // that the client has shown
 	tls    *tls.ConnectionState // nil without encryption
-	who    *door.Identity       // by the tokens that were in force when the commands at hand arrived
+	who    *auth.Identity       // by the tokens that were in force when the commands at hand arrived
 	began  time.Time
 	half   time.Time // when the command began that has not fully arrived; zero without one
 	large  bool      // that command is counted among the large ones
@@ -45,7 +45,7 @@ type conn struct {
 }
 
 func newConn(s *Server, accepted net.Conn) *conn {
-	return &conn{server: s, net: accepted, space: make([]byte, usualSpace), who: s.Door.Identify("", nil), began: time.Now()}
+	return &conn{server: s, net: accepted, space: make([]byte, usualSpace), who: s.Auth.Identify("", nil), began: time.Now()}
 }
 
 // serve answers until the client leaves, errs in the protocol, or is silent for too long.
@@ -89,11 +89,11 @@ func (c *conn) handshake() error {
 }
 
 // stranger reports whether the client may do nothing. It gets little memory, and little time to show who it is.
-func (c *conn) stranger() bool { return !c.who.Some(door.All) }
+func (c *conn) stranger() bool { return !c.who.Some(auth.All) }
 
 // commands runs all commands that have arrived. need is the size at which the next one may be complete.
 func (c *conn) commands(need *int) error {
-	c.who = c.server.Door.Identify(c.token, c.tls)
+	c.who = c.server.Auth.Identify(c.token, c.tls)
 	for !c.closes {
 		args, n, more, err := decode(c.in, c.args[:0])
 		c.args = args[:0]

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 func TestASilentEncryptedClientBeyondTheBoundHoldsUpNobody(t *testing.T) {
@@ -65,7 +65,7 @@ func TestAnswersThatNobodyReadsTakeLittleMemory(t *testing.T) {
 }
 
 // keys returns what tells callers apart by a file of these lines, and a function that replaces them.
-func keys(t *testing.T, lines ...string) (*door.Keys, func(lines ...string)) {
+func keys(t *testing.T, lines ...string) (*auth.Keys, func(lines ...string)) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	write := func(lines ...string) {
 		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
@@ -73,7 +73,7 @@ func keys(t *testing.T, lines ...string) (*door.Keys, func(lines ...string)) {
 		}
 	}
 	write(lines...)
-	known, err := door.Open(door.Files{Tokens: path})
+	known, err := auth.Open(auth.Files{Tokens: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,10 +87,10 @@ func keys(t *testing.T, lines ...string) (*door.Keys, func(lines ...string)) {
 
 func TestARevokedTokenHasNoRightsOnOpenConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		token, form := door.NewToken()
-		_, other := door.NewToken()
+		token, form := auth.NewToken()
+		_, other := auth.NewToken()
 		known, replace := keys(t, "shop "+form+" take")
-		c := start(t, func(o *setup) { o.Door = &door.Port{Keys: known} }).dial(t)
+		c := start(t, func(o *setup) { o.Auth = &auth.Port{Keys: known} }).dial(t)
 		if got := c.do("AUTH", token); got != "+OK" {
 			t.Fatal(got)
 		}
@@ -106,9 +106,9 @@ func TestARevokedTokenHasNoRightsOnOpenConnections(t *testing.T) {
 
 func TestAStrangerHasLittleMemoryAndTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		token, form := door.NewToken()
+		token, form := auth.NewToken()
 		known, _ := keys(t, "shop "+form+" take")
-		d := start(t, func(o *setup) { o.Door = &door.Port{Keys: known} })
+		d := start(t, func(o *setup) { o.Auth = &auth.Port{Keys: known} })
 		c := d.dial(t)
 		go func() { _, _ = io.WriteString(c.conn, largePeek()) }()
 		if got, next := c.answer(), c.answer(); got != "-ERR Protocol error: a command before AUTH has more than 16384 bytes" || next != "EOF" {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // throttle is the rule of all limits in a call. So a key has one state, whatever its limit, as in redis-cell.
@@ -78,11 +78,11 @@ func cellError(text string) error { return errors.New(cellPrefix + text) }
 const cellPrefix = "Cell error: Store error: "
 
 func (c *conn) throttle(op weir.Op, key []byte, of cellLimit, cost int64) error {
-	if !c.who.May(door.Dynamic, "") {
-		return c.denied(door.Dynamic)
+	if !c.who.May(auth.Dynamic, "") {
+		return c.denied(auth.Dynamic)
 	}
-	if op == weir.OpReturn && !c.who.May(door.Refund, "") {
-		return c.denied(door.Refund)
+	if op == weir.OpReturn && !c.who.May(auth.Refund, "") {
+		return c.denied(auth.Refund)
 	}
 	if of.maxBurst < 0 || of.maxBurst >= weir.MaxCount {
 		return fmt.Errorf("ERR max_burst %d: not within 0 and %d", of.maxBurst, int64(weir.MaxCount-1))
@@ -100,11 +100,11 @@ func (c *conn) forget(args [][]byte) error {
 	if len(args) < 2 {
 		return errArity("del")
 	}
-	if !c.who.May(door.Dynamic, "") {
-		return c.denied(door.Dynamic)
+	if !c.who.May(auth.Dynamic, "") {
+		return c.denied(auth.Dynamic)
 	}
-	if !c.who.May(door.Refund, "") { // the units may be those of others
-		return c.denied(door.Refund)
+	if !c.who.May(auth.Refund, "") { // the units may be those of others
+		return c.denied(auth.Refund)
 	}
 	rule, err := c.server.rule(cellLimit{0, 1, time.Second})
 	if err != nil {

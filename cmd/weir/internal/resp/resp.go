@@ -16,15 +16,15 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // Options configure a Server.
 type Options struct {
 	Desk *desk.Desk
-	// Door says who a client is.
-	Door *door.Port
+	// Auth says who a client is.
+	Auth *auth.Port
 	// Clients bounds the connections.
 	Clients int
 	Log     *slog.Logger

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // pipes is a listener in memory.
@@ -54,7 +54,7 @@ type setup struct {
 func start(t testing.TB, change func(*setup)) *daemon {
 	log := slog.New(slog.DiscardHandler)
 	o := setup{
-		Options{Clients: 100, Log: log, Door: &door.Port{Open: door.Anyone("test", door.All)}},
+		Options{Clients: 100, Log: log, Auth: &auth.Port{Open: auth.Anyone("test", auth.All)}},
 		desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Log: log},
 	}
 	for _, text := range []string{"login=token bucket 5/m", "day=fixed window 100/d", "slow=leaky bucket 1/s queue 3", "one=concurrency 2 lease 30s"} {
@@ -470,16 +470,16 @@ func TestAnEngineThatFailsOrPanicsIsTold(t *testing.T) {
 
 func TestScopesDecideWhatAClientMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		commands := map[door.Scope][]string{
-			door.Take:    {"WEIR.TAKE login k", "WEIR.PEEK login k", "WEIR.RECORD login k", "WEIR.WAIT 1 login k"},
-			door.Refund:  {"WEIR.RETURN login k"},
-			door.Admin:   {"WEIR.RESET login k"},
-			door.Dynamic: {"CL.THROTTLE k 1 1 1"},
+		commands := map[auth.Scope][]string{
+			auth.Take:    {"WEIR.TAKE login k", "WEIR.PEEK login k", "WEIR.RECORD login k", "WEIR.WAIT 1 login k"},
+			auth.Refund:  {"WEIR.RETURN login k"},
+			auth.Admin:   {"WEIR.RESET login k"},
+			auth.Dynamic: {"CL.THROTTLE k 1 1 1"},
 
-			door.Dynamic | door.Refund: {"CL.THROTTLE k 1 1 1 -1", "DEL k"},
+			auth.Dynamic | auth.Refund: {"CL.THROTTLE k 1 1 1 -1", "DEL k"},
 		}
 		for has := range commands {
-			c := start(t, func(o *setup) { o.Door.Open = door.Anyone("test", has) }).dial(t)
+			c := start(t, func(o *setup) { o.Auth.Open = auth.Anyone("test", has) }).dial(t)
 			for scope, lines := range commands {
 				for _, line := range lines {
 					if got := c.do(strings.Fields(line)...); strings.HasPrefix(got, "-NOPERM") == (has&scope == scope) {
@@ -488,7 +488,7 @@ func TestScopesDecideWhatAClientMay(t *testing.T) {
 				}
 			}
 		}
-		nobody := start(t, func(o *setup) { o.Door.Open = nil }).dial(t)
+		nobody := start(t, func(o *setup) { o.Auth.Open = nil }).dial(t)
 		if got := nobody.do("HELLO", "3", "AUTH", "default", "wrong"); !strings.HasPrefix(got, "-WRONGPASS") {
 			t.Errorf("an unknown token got %s", got)
 		}

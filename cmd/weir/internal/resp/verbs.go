@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // verb serves WEIR.TAKE, PEEK, RECORD and RETURN: rule key [cost], or rule key cost several times.
-func verb(op weir.Op, scope door.Scope) func(*conn, [][]byte) error {
+func verb(op weir.Op, scope auth.Scope) func(*conn, [][]byte) error {
 	return func(c *conn, args [][]byte) error {
 		var space [4]weir.Request
 		requests, err := c.read3(space[:0], args[0], args[1:], scope)
@@ -24,7 +24,7 @@ func verb(op weir.Op, scope door.Scope) func(*conn, [][]byte) error {
 }
 
 // read3 reads a rule, a key and a cost, or several.
-func (c *conn) read3(requests []weir.Request, name []byte, words [][]byte, scope door.Scope) ([]weir.Request, error) {
+func (c *conn) read3(requests []weir.Request, name []byte, words [][]byte, scope auth.Scope) ([]weir.Request, error) {
 	if len(words) != 2 && (len(words) == 0 || len(words)%3 != 0) {
 		return nil, errArity(string(name))
 	}
@@ -52,16 +52,16 @@ func (c *conn) read3(requests []weir.Request, name []byte, words [][]byte, scope
 }
 
 // denied answers a client that lacks a scope for what belongs to no rule.
-func (c *conn) denied(scope door.Scope) error { return noPermission(c.who.Deny(scope, "")) }
+func (c *conn) denied(scope auth.Scope) error { return noPermission(c.who.Deny(scope, "")) }
 
-func noPermission(d door.Denied) error { return errors.New("NOPERM " + d.Detail) }
+func noPermission(d auth.Denied) error { return errors.New("NOPERM " + d.Detail) }
 
 // reset serves WEIR.RESET rule key.
 func (c *conn) reset(args [][]byte) error {
 	if len(args) != 3 {
 		return errArity("weir.reset")
 	}
-	requests, err := c.read3(nil, args[0], args[1:], door.Admin)
+	requests, err := c.read3(nil, args[0], args[1:], auth.Admin)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (c *conn) patiently(args [][]byte, ask func(desk.Patient, []weir.Request) e
 	if !ok || patience < 0 || patience > maxWait {
 		return fmt.Errorf("ERR milliseconds %.32q: not a whole number from 0 to %d", args[1], maxWait)
 	}
-	requests, err := c.read3(nil, args[0], args[2:], door.Take)
+	requests, err := c.read3(nil, args[0], args[2:], auth.Take)
 	if err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ func (c *conn) settle(args [][]byte) error {
 	if len(args) < 2 {
 		return errArity("weir.settle")
 	}
-	if !c.who.Some(door.Take) {
-		return c.denied(door.Take)
+	if !c.who.Some(auth.Take) {
+		return c.denied(auth.Take)
 	}
 	var costs []int64
 	for _, word := range args[2:] {
@@ -162,7 +162,7 @@ func (c *conn) settle(args [][]byte) error {
 	}
 	err := c.server.Desk.Settle(c.server.ctx, c.who, string(args[1]), false, costs...)
 	_, number := errors.AsType[*desk.CostsError](err)
-	refused, lacks := errors.AsType[*door.Denied](err)
+	refused, lacks := errors.AsType[*auth.Denied](err)
 	switch {
 	case lacks:
 		return noPermission(*refused)

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -66,7 +66,7 @@ const (
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 // decide answers a call that is valid. The pushed limits of replaced descriptors are not counted.
-func (s *Server) decide(ctx context.Context, who *door.Identity, in *inUse, r *service.RateLimitRequest, replaced []bool) (*service.RateLimitResponse, error) {
+func (s *Server) decide(ctx context.Context, who *auth.Identity, in *inUse, r *service.RateLimitRequest, replaced []bool) (*service.RateLimitResponse, error) {
 	c := calls.Get().(*call)
 	defer c.free()
 	c.begin(in, r)

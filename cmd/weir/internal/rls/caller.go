@@ -12,15 +12,15 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // callerKey is the context key of the identity that turnAway has found.
 type callerKey struct{}
 
 // caller returns who asks over gRPC.
-func (s *Server) caller(ctx context.Context) *door.Identity {
-	if who, ok := ctx.Value(callerKey{}).(*door.Identity); ok {
+func (s *Server) caller(ctx context.Context) *auth.Identity {
+	if who, ok := ctx.Value(callerKey{}).(*auth.Identity); ok {
 		return who
 	}
 	return s.identify(ctx, metadata.ValueFromIncomingContext(ctx, "authorization"))
@@ -30,15 +30,15 @@ func (s *Server) caller(ctx context.Context) *door.Identity {
 func (p *Port) turnAway(ctx context.Context, call *tap.Info) (context.Context, error) {
 	if p.limits[call.FullMethodName] {
 		who := p.envoy.identify(ctx, call.Header["authorization"])
-		if !who.Some(door.Take) {
-			return nil, denied(who, door.Take, "")
+		if !who.Some(auth.Take) {
+			return nil, denied(who, auth.Take, "")
 		}
 		ctx = context.WithValue(ctx, callerKey{}, who)
 	}
 	return ctx, nil
 }
 
-func (s *Server) identify(ctx context.Context, authorization []string) *door.Identity {
+func (s *Server) identify(ctx context.Context, authorization []string) *auth.Identity {
 	var state *tls.ConnectionState
 	if p, ok := peer.FromContext(ctx); ok {
 		if over, ok := p.AuthInfo.(credentials.TLSInfo); ok {
@@ -47,28 +47,28 @@ func (s *Server) identify(ctx context.Context, authorization []string) *door.Ide
 	}
 	token := ""
 	if len(authorization) == 1 {
-		token = door.Bearer(authorization[0])
+		token = auth.Bearer(authorization[0])
 	}
-	return s.Door.Identify(token, state)
+	return s.Auth.Identify(token, state)
 }
 
 // allowed returns an error for a caller that lacks a scope. Limits in the call need a scope of their own, and so do hits
 // that come back.
-func (c *call) allowed(who *door.Identity) error {
-	if who.May(door.Take, "") && who.May(door.Dynamic, "") && who.May(door.Refund, "") {
+func (c *call) allowed(who *auth.Identity) error {
+	if who.May(auth.Take, "") && who.May(auth.Dynamic, "") && who.May(auth.Refund, "") {
 		return nil
 	}
 	for i := range c.parts {
 		p := &c.parts[i]
-		if p.own != nil && !who.May(door.Dynamic, "") {
-			return denied(who, door.Dynamic, "")
+		if p.own != nil && !who.May(auth.Dynamic, "") {
+			return denied(who, auth.Dynamic, "")
 		}
-		scope := door.Take
+		scope := auth.Take
 		if p.op == giveBack {
-			scope = door.Refund
+			scope = auth.Refund
 		}
 		for _, q := range append(p.requests, p.told...) {
-			if p.own == nil && !who.May(scope, q.Rule.Name()) || p.own != nil && scope == door.Refund && !who.May(scope, "") {
+			if p.own == nil && !who.May(scope, q.Rule.Name()) || p.own != nil && scope == auth.Refund && !who.May(scope, "") {
 				return denied(who, scope, q.Rule.Name())
 			}
 		}
@@ -76,7 +76,7 @@ func (c *call) allowed(who *door.Identity) error {
 	return nil
 }
 
-func denied(who *door.Identity, scope door.Scope, rule string) error {
+func denied(who *auth.Identity, scope auth.Scope, rule string) error {
 	d := who.Deny(scope, rule)
 	code := codes.PermissionDenied
 	if d.Status == http.StatusUnauthorized {

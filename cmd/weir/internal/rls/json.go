@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // httpStatus are the statuses of calls that are not decided.
@@ -42,9 +42,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "rls: this path takes POST", http.StatusMethodNotAllowed)
 		return
 	}
-	who := door.Of(r)
-	if !who.Some(door.Take) {
-		fail(w, denied(who, door.Take, ""))
+	who := auth.Of(r)
+	if !who.Some(auth.Take) {
+		fail(w, denied(who, auth.Take, ""))
 		return
 	}
 	text, large, err := s.read(http.MaxBytesReader(w, r.Body, maxCall))

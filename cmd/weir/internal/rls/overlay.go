@@ -7,12 +7,12 @@ import (
 	header "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // decideOverlaid asks the rules of the overlay first, all or nothing. If they refuse, no pushed limit is counted; otherwise
 // those are, except the ones that rules replace or exempt.
-func (s *Server) decideOverlaid(ctx context.Context, who *door.Identity, in *inUse, r *service.RateLimitRequest) (*service.RateLimitResponse, error) {
+func (s *Server) decideOverlaid(ctx context.Context, who *auth.Identity, in *inUse, r *service.RateLimitRequest) (*service.RateLimitResponse, error) {
 	replaced := make([]bool, len(r.Descriptors))
 	over, err := s.decide(ctx, who, in.over, r, replaced)
 	if err != nil {

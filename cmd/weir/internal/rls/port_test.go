@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // raw sends and receives the bytes of messages.
@@ -214,16 +214,16 @@ func TestCallersNeedAScopeForWhatTheyAsk(t *testing.T) {
 	override := callOf(entries("path=/api/x", `"limit":{"requestsPerUnit":3,"unit":"HOUR"}`))
 	refund := callOf(entries("path=/api/x", `"isNegativeHits":true`))
 	for _, c := range []struct {
-		may     door.Scope
+		may     auth.Scope
 		refused []string
 	}{
-		{door.Local, nil},
-		{door.Take | door.Dynamic, []string{refund}},
-		{door.Take | door.Refund, []string{override}},
-		{door.Metrics, []string{plain, override, refund}},
+		{auth.Local, nil},
+		{auth.Take | auth.Dynamic, []string{refund}},
+		{auth.Take | auth.Refund, []string{override}},
+		{auth.Metrics, []string{plain, override, refund}},
 		{0, []string{plain, override, refund}},
 	} {
-		conn, _, _, _ := startPort(t, time.Second, func(o *setup) { o.Door = &door.Port{Open: door.Anyone("test", c.may)} })
+		conn, _, _, _ := startPort(t, time.Second, func(o *setup) { o.Auth = &auth.Port{Open: auth.Anyone("test", c.may)} })
 		for _, call := range []string{plain, override, refund} {
 			_, err := service.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), asked(t, call))
 			want := codes.OK
@@ -252,7 +252,7 @@ func TestJSONOverHTTPAnswersWithAStatus(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodPost, "/json", strings.NewReader(c.body))
-		s.ServeHTTP(w, r.WithContext(s.Door.Mark(r.Context())))
+		s.ServeHTTP(w, r.WithContext(s.Auth.Mark(r.Context())))
 		body, _ := io.ReadAll(w.Body)
 		if text := strings.ReplaceAll(string(body), " ", ""); w.Code != c.status || !strings.Contains(text, strings.ReplaceAll(c.want, " ", "")) {
 			t.Errorf("%.40s: got %d %s, want %d %s", c.body, w.Code, body, c.status, c.want)
@@ -269,14 +269,14 @@ func (u unread) Read([]byte) (int, error) {
 }
 
 func TestACallOfAStrangerIsNotRead(t *testing.T) {
-	s, _ := newServer(t, shop, func(o *setup) { o.Door = &door.Port{} })
+	s, _ := newServer(t, shop, func(o *setup) { o.Auth = &auth.Port{} })
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/json", unread{t})
-	s.ServeHTTP(w, r.WithContext(s.Door.Mark(r.Context())))
+	s.ServeHTTP(w, r.WithContext(s.Auth.Mark(r.Context())))
 	if w.Code != http.StatusUnauthorized || w.Header().Get("WWW-Authenticate") == "" {
 		t.Errorf("in JSON: got %d and %v, want 401 and how to show who asks", w.Code, w.Header())
 	}
 
-	conn, _, _, _ := startPort(t, time.Second, func(o *setup) { o.Door = &door.Port{} })
+	conn, _, _, _ := startPort(t, time.Second, func(o *setup) { o.Auth = &auth.Port{} })
 	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, service.RateLimitService_ShouldRateLimit_FullMethodName)
 	if err != nil {
 		t.Fatal(err)
@@ -295,7 +295,7 @@ func TestFewLargeCallsAreInMemoryAtATime(t *testing.T) {
 	var ended sync.WaitGroup
 	ask := func(body io.Reader) int {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/json", body)
-		s.ServeHTTP(w, r.WithContext(s.Door.Mark(r.Context())))
+		s.ServeHTTP(w, r.WithContext(s.Auth.Mark(r.Context())))
 		return w.Code
 	}
 	space := strings.Repeat(" ", smallCall)

@@ -21,8 +21,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/httplimit"
@@ -34,8 +34,8 @@ type Options struct {
 	// Headers is the format of the header fields for Envoy's client. Retry-After is in all refusals.
 	Headers httplimit.Headers
 	Log     *slog.Logger
-	// Door says who asks over gRPC. ServeHTTP asks the port of its request.
-	Door *door.Port
+	// Auth says who asks over gRPC. ServeHTTP asks the port of its request.
+	Auth *auth.Port
 	// Stats are those of rules of envoyproxy/ratelimit. Default: new ones.
 	Stats *envoyproxy.Stats
 	// Now is the time at which windows end. Default: time.Now.
@@ -105,7 +105,7 @@ func (s *Server) ShouldRateLimit(ctx context.Context, r *service.RateLimitReques
 }
 
 // answer decides one call of a caller.
-func (s *Server) answer(ctx context.Context, who *door.Identity, r *service.RateLimitRequest) (answer *service.RateLimitResponse, err error) {
+func (s *Server) answer(ctx context.Context, who *auth.Identity, r *service.RateLimitRequest) (answer *service.RateLimitResponse, err error) {
 	defer s.Recover(&err)
 	in := s.use.Load()
 	if err := check(r, in.compat != nil); err != nil {

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/internal/gatewaytest"
@@ -43,7 +43,7 @@ func newServer(t testing.TB, file string, change func(*setup)) (*Server, *time.T
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	log := slog.New(slog.DiscardHandler)
 	o := setup{
-		Options{Headers: httplimit.NoHeaders, Log: log, Door: &door.Port{Open: door.Anyone("test", door.Local)}},
+		Options{Headers: httplimit.NoHeaders, Log: log, Auth: &auth.Port{Open: auth.Anyone("test", auth.Local)}},
 		desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now.UnixNano() }}), Config: config, Log: log},
 	}
 	if change != nil {
@@ -324,14 +324,14 @@ func TestShadowsAreCountedAndNeverRefuse(t *testing.T) {
 
 func TestShadowsOutsideTheScopeOfACallerAreNotAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		identities, err := door.Parse("web sha256:" + strings.Repeat("ab", 32) + " take:user")
+		identities, err := auth.Parse("web sha256:" + strings.Repeat("ab", 32) + " take:user")
 		if err != nil {
 			t.Fatal(err)
 		}
 		engine, compared := weir.NewMemory(weir.MemoryOptions{}), []string{}
 		s, _ := newServer(t, `rules: [{name: trial, match: {descriptor.user: "*"}, key: descriptor.user, limit: 1/h, shadow: true},
   {name: user, match: {descriptor.user: "*"}, key: descriptor.user, limit: 10/h, candidate: 5/h}]`, func(o *setup) {
-			o.desk.Engine, o.Door = engine, &door.Port{Open: identities[0]}
+			o.desk.Engine, o.Auth = engine, &auth.Port{Open: identities[0]}
 			o.desk.Compared = func(name string, _, _ weir.Decision, _ error) { compared = append(compared, name) }
 		})
 		if got := settledSummary(t, s, callOf(entries("user=ann"))); !strings.HasPrefix(got, "OK ") {

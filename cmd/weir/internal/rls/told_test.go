@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -157,7 +157,7 @@ func TestTheUnitsOfToldCostsAreAccountedFor(t *testing.T) {
 
 // A cost is counted by whoever may record it, and by nobody else.
 func TestAToldCostNeedsTheScopeOfItsRule(t *testing.T) {
-	s, _ := newServer(t, tokens, func(o *setup) { o.Door = &door.Port{Open: door.Anyone("test", door.Metrics)} })
+	s, _ := newServer(t, tokens, func(o *setup) { o.Auth = &auth.Port{Open: auth.Anyone("test", auth.Metrics)} })
 	_, err := s.ShouldRateLimit(t.Context(), asked(t, callOf(entries("user=alice", `"hitsAddend":30`))))
 	if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), `"tokens"`) {
 		t.Errorf("got %v, want a refusal that names the rule", err)

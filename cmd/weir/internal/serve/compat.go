@@ -11,9 +11,9 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
 	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
@@ -157,7 +157,7 @@ func (o *compatOptions) paths(envoy *rls.Server, unhealthy func() string) map[st
 
 // statsHandler serves the statistics of the other program.
 func (o *compatOptions) statsHandler() http.Handler {
-	return door.Guard(door.Metrics, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return auth.Guard(auth.Metrics, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_ = o.stats.Write(w) // an error means that the client has gone
 	}))
@@ -167,7 +167,7 @@ func (o *compatOptions) statsHandler() http.Handler {
 func (o *compatOptions) debugHandler(config func() *rules.Config) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /stats", o.statsHandler())
-	mux.Handle("GET /rlconfig", door.Guard(door.Metrics, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	mux.Handle("GET /rlconfig", auth.Guard(auth.Metrics, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		if foreign, ok := config().Foreign.(*envoyproxy.Config); ok {
 			_ = foreign.Dump(w) // an error means that the client has gone

@@ -27,8 +27,8 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
@@ -41,7 +41,7 @@ import (
 // corpusDaemon is a daemon of the corpus: its fronts, on an engine that a conversation can break.
 type corpusDaemon struct {
 	http    http.Handler
-	door    *door.Port
+	auth    *auth.Port
 	envoy   *rls.Server // nil without rules in files
 	redis   net.Conn
 	in      *bufio.Reader
@@ -137,9 +137,9 @@ func newCorpusDaemon(t *testing.T, files []txtar.File) *corpusDaemon {
 	}
 	engine, err = seen.Observe(overrides.Around(engine))
 	must(t, err)
-	d.door = &door.Port{Keys: o.keys, Hosts: func(host string) bool { return host == "localhost" }}
+	d.auth = &auth.Port{Keys: o.keys, Hosts: func(host string) bool { return host == "localhost" }}
 	if o.keys == nil {
-		d.door.Open = door.Anyone("anyone", door.All)
+		d.auth.Open = auth.Anyone("anyone", auth.All)
 	}
 	d.assemble(t, &o, engine, named, seen, log)
 	return d
@@ -161,14 +161,14 @@ func (d *corpusDaemon) assemble(t *testing.T, o *corpusFiles, engine weir.Engine
 		Recorded: d.asked, Judged: judged, Compared: compared, Secret: func(context.Context) ([]byte, error) { return []byte("secret"), nil }, Wait: desk.WaitOptions{Callers: o.waiting}})
 	var also map[string]http.Handler
 	if o.config != nil {
-		d.envoy = rls.New(rls.Options{Desk: decides, Headers: headerFormats[o.headers], Log: log, Door: d.door, Stats: &o.compat.stats})
+		d.envoy = rls.New(rls.Options{Desk: decides, Headers: headerFormats[o.headers], Log: log, Auth: d.auth, Stats: &o.compat.stats})
 		also = map[string]http.Handler{"/json": d.envoy}
 	}
-	a := api.New(api.Options{Desk: decides, Serves: door.Serves, Who: door.Of, Keys: seen.Top, Log: log, Check: check, Dynamic: o.dynamic, Also: also})
+	a := api.New(api.Options{Desk: decides, Serves: auth.Serves, Who: auth.Of, Keys: seen.Top, Log: log, Check: check, Dynamic: o.dynamic, Also: also})
 	seen.Watch(metrics.Sources{Engine: engine, Desk: decides, Unready: a.Unready})
 	d.http, d.stop = a, a.Stopping
 	d.counts = func() string { return counted(seen.Handler()) }
-	d.serveRedis(t, resp.New(resp.Options{Desk: decides, Clients: 10, Log: log, Door: d.door}))
+	d.serveRedis(t, resp.New(resp.Options{Desk: decides, Clients: 10, Log: log, Auth: d.auth}))
 }
 
 // counted returns the counts of decisions and waits.
@@ -293,7 +293,7 @@ type corpusFiles struct {
 	d        *corpusDaemon
 	texts    []string // of --rule
 	config   *rules.Config
-	keys     *door.Keys
+	keys     *auth.Keys
 	gateway  gatewayOptions
 	compat   compatOptions
 	headers  string
@@ -361,14 +361,14 @@ func (o *corpusFiles) readTokens(text string) {
 	var lines []string
 	for line := range strings.Lines(text) {
 		name, scopes, _ := strings.Cut(strings.TrimSpace(line), " ")
-		token, form := door.NewToken()
+		token, form := auth.NewToken()
 		o.d.callers[name] = token
 		lines = append(lines, name+" "+form+" "+scopes)
 	}
 	path := filepath.Join(o.t.TempDir(), "tokens")
 	writeFile(o.t, path, strings.Join(lines, "\n"))
 	var err error
-	o.keys, err = door.Open(door.Files{Tokens: path})
+	o.keys, err = auth.Open(auth.Files{Tokens: path})
 	must(o.t, err)
 }
 

@@ -189,7 +189,7 @@ func (k *talk) askHTTP(method, rest string) string {
 		}
 	}
 	w := httptest.NewRecorder()
-	k.http.ServeHTTP(w, r.WithContext(k.door.Mark(r.Context())))
+	k.http.ServeHTTP(w, r.WithContext(k.auth.Mark(r.Context())))
 	var b strings.Builder
 	fmt.Fprintln(&b, w.Code)
 	for _, name := range slices.Sorted(maps.Keys(w.Header())) {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/internal/sqltest"
 )
 
@@ -146,7 +146,7 @@ func block(t *testing.T, admin, key string) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set(door.RequestHeader, "test")
+	r.Header.Set(auth.RequestHeader, "test")
 	response, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/internal/gatewaytest"
 )
 
@@ -215,7 +215,7 @@ func TestEnvoyShowsWhoItIs(t *testing.T) {
 	root := (&authority{t: t}).sign(folder, "ca")
 	root.sign(folder, "weir")
 	root.sign(folder, "shop")
-	token, form := door.NewToken()
+	token, form := auth.NewToken()
 	if err := os.WriteFile(in("tokens"), []byte("web "+form+" take\nshop cn:shop take\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

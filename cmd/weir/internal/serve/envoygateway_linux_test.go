@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/xdstest"
 	"github.com/weirflow/weir/internal/gatewaytest"
 )
@@ -33,7 +33,7 @@ func TestTheBudgetOfThePageOfEnvoyGatewayIsMet(t *testing.T) {
 	folder := t.TempDir()
 	in := func(name string) string { return filepath.Join(folder, name) }
 	writeFile(t, in("weir.yaml"), replaceAll(t, overlay.Data["weir.yaml"], map[string]string{"quota 1000000/month": "quota 3/month"}))
-	token, form := door.NewToken()
+	token, form := auth.NewToken()
 	writeFile(t, in("tokens"), "ops "+form+" admin metrics\n")
 	(&authority{t: t}).sign(folder, "ca").sign(folder, "server")
 	pair, err := tls.LoadX509KeyPair(in("server.pem"), in("server.key"))

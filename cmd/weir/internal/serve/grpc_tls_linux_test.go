@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/internal/testprocess"
 )
 
@@ -34,8 +34,8 @@ func TestAFileOpensThePortsAndCallersOfGRPCShowWhoTheyAre(t *testing.T) {
 	root.sign(folder, "shop")
 	root.sign(folder, "guest")
 	stranger.sign(folder, "forged")
-	token, form := door.NewToken()
-	reader, readerForm := door.NewToken()
+	token, form := auth.NewToken()
+	reader, readerForm := auth.NewToken()
 	in := func(name string) string { return filepath.Join(folder, name) }
 	write := func(name, text string) {
 		if err := os.WriteFile(in(name), []byte(text), 0o600); err != nil {

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // placePaths are those that envoyproxy/ratelimit serves on its HTTP port, to every machine.
@@ -21,7 +21,7 @@ func (o *portOptions) inPlace(traffic http.Handler) http.Handler {
 			traffic.ServeHTTP(w, r)
 			return
 		}
-		door.Refuse(w, door.Denied{Status: http.StatusUnauthorized, Detail: "called as ratelimit, the daemon serves /healthcheck and /json to everyone; the rest needs a token: --tokens FILE names them"})
+		auth.Refuse(w, auth.Denied{Status: http.StatusUnauthorized, Detail: "called as ratelimit, the daemon serves /healthcheck and /json to everyone; the rest needs a token: --tokens FILE names them"})
 	})
 }
 

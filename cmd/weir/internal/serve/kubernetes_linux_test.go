@@ -10,7 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -67,7 +67,7 @@ func (p *pod) at(t *testing.T, flag, value string) {
 func TestThePodOfTheManifestsServesItsLivePageToATokenAlone(t *testing.T) {
 	t.Parallel()
 	p, folder, admin := readPod(t), t.TempDir(), freeAddress(t)
-	token, form := door.NewToken()
+	token, form := auth.NewToken()
 	writeFile(t, filepath.Join(folder, "tokens"), "ops "+form+" admin metrics\n")
 	rules := t.TempDir()
 	writeFile(t, filepath.Join(rules, "weir.yaml"), p.rules)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/internal/redistest"
 )
@@ -82,7 +82,7 @@ func writeAdmin(t *testing.T, socket, path, body string) string {
 	t.Helper()
 	r, _ := http.NewRequest(http.MethodPost, "http://localhost"+path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set(door.RequestHeader, "test")
+	r.Header.Set(auth.RequestHeader, "test")
 	w, err := socketClient(t, socket).Do(r)
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 func TestAFileThatOtherUsersMayChangeOrReadIsInTheLog(t *testing.T) {
@@ -24,7 +24,7 @@ func TestAFileThatOtherUsersMayChangeOrReadIsInTheLog(t *testing.T) {
 		{0o666, 0o644, 0o644, 0o644, []string{"--tokens", "--tls-key"}},
 		{0o600, 0o646, 0o602, 0o602, []string{"--tls-client-ca", "--tls-cert", "--tls-key"}},
 	} {
-		o := &portOptions{files: door.Files{Tokens: filepath.Join(folder, "tokens"), Cert: filepath.Join(folder, "cert"), Key: filepath.Join(folder, "key"), ClientCA: filepath.Join(folder, "ca")}}
+		o := &portOptions{files: auth.Files{Tokens: filepath.Join(folder, "tokens"), Cert: filepath.Join(folder, "cert"), Key: filepath.Join(folder, "key"), ClientCA: filepath.Join(folder, "ca")}}
 		for path, mode := range map[string]os.FileMode{o.files.Tokens: c.tokens, o.files.Cert: c.cert, o.files.Key: c.key, o.files.ClientCA: c.ca} {
 			writeFile(t, path, "")
 			if err := os.Chmod(path, mode); err != nil {

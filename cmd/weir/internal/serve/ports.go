@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/livepage"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/resp"
@@ -34,8 +34,8 @@ type portOptions struct {
 	onlyGRPC        bool   // connections of Envoy alone are encrypted
 	debug           string // the address of its debug port, or ""
 	debugged        http.Handler
-	files           door.Files
-	keys            *door.Keys   // of the files
+	files           auth.Files
+	keys            *auth.Keys   // of the files
 	changes         http.Handler // of weir ctl
 	watch           http.Handler // of viewers
 	unwatch         func()       // ends their streams
@@ -104,7 +104,7 @@ func (o *portOptions) keepFiles(ctx context.Context, log *slog.Logger) {
 }
 
 // httpPort serves a handler at a port.
-func (o *portOptions) httpPort(name string, on net.Listener, who *door.Port, handler http.Handler, log *slog.Logger) port {
+func (o *portOptions) httpPort(name string, on net.Listener, who *auth.Port, handler http.Handler, log *slog.Logger) port {
 	open := &connections{most: besideConnections}
 	h := newHTTPServer(handler, who, open, log)
 	h.WriteTimeout = besideTimeout
@@ -135,7 +135,7 @@ func (o *portOptions) checkFiles() error {
 
 // readFiles reads what callers and the daemon show.
 func (o *portOptions) readFiles() (err error) {
-	if o.keys, err = door.Open(o.files); err != nil {
+	if o.keys, err = auth.Open(o.files); err != nil {
 		return cli.Fail(fmt.Errorf("serve: %w", err), "docs/howto/machines.md describes the files")
 	}
 	return nil
@@ -153,7 +153,7 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 		if err != nil {
 			return ports, err
 		}
-		redis.Door = o.door(named, on.Addr())
+		redis.Auth = o.auth(named, on.Addr())
 		ports = append(ports, port{"resp", o.encrypted(on), resp.New(redis)})
 		if err := o.checkReach("resp", o.resp, on.Addr()); err != nil {
 			return ports, err
@@ -164,7 +164,7 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 		if err != nil {
 			return ports, err
 		}
-		envoy.Door = o.door(named, p.on.Addr())
+		envoy.Auth = o.auth(named, p.on.Addr())
 		ports = append(ports, p)
 		if err := o.checkReach("grpc", o.envoy.address, p.on.Addr()); err != nil {
 			return ports, err
@@ -175,7 +175,7 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 		if err != nil {
 			return ports, err
 		}
-		ports = append(ports, o.httpPort("metrics", on, o.door(named, on.Addr()), o.metricsHandler(), log))
+		ports = append(ports, o.httpPort("metrics", on, o.auth(named, on.Addr()), o.metricsHandler(), log))
 		if err := o.checkReach("metrics", o.metrics, on.Addr()); err != nil {
 			return ports, err
 		}
@@ -185,7 +185,7 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 		if err != nil {
 			return ports, err
 		}
-		ports = append(ports, o.httpPort("debug", on, o.door(named, on.Addr()), o.debugged, log))
+		ports = append(ports, o.httpPort("debug", on, o.auth(named, on.Addr()), o.debugged, log))
 	}
 	on, err := o.listenAdmin(traffic, log)
 	if err != nil || on == nil {
@@ -193,7 +193,7 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 	}
 	at := on.Addr()
 	o.adminAt.Store(&at)
-	admin := o.httpPort("admin", on, o.adminDoor(named, on.Addr()), door.Shield(o.adminHandler(s.api)), log)
+	admin := o.httpPort("admin", on, o.adminDoor(named, on.Addr()), auth.Shield(o.adminHandler(s.api)), log)
 	endWith(admin.service, o.unwatch)
 	return append(ports, admin), nil
 }
@@ -244,7 +244,7 @@ func (o *portOptions) adminHandler(all http.Handler) http.Handler {
 	mux.Handle("/v1/admin/", o.changes)
 	mux.Handle("GET /v1/admin/live", o.watch)
 	mux.Handle("/metrics", o.metricsHandler())
-	mux.Handle("GET /v1/top", door.Guard(door.Admin, o.seen.Top))
+	mux.Handle("GET /v1/top", auth.Guard(auth.Admin, o.seen.Top))
 	if o.pprof {
 		profiles := http.NewServeMux()
 		profiles.HandleFunc("/debug/pprof/", pprof.Index)
@@ -252,7 +252,7 @@ func (o *portOptions) adminHandler(all http.Handler) http.Handler {
 		profiles.HandleFunc("/debug/pprof/profile", pprof.Profile)
 		profiles.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 		profiles.HandleFunc("/debug/pprof/trace", pprof.Trace)
-		mux.Handle("/debug/pprof/", door.Guard(door.Admin, profiles))
+		mux.Handle("/debug/pprof/", auth.Guard(auth.Admin, profiles))
 	}
 	return mux
 }
@@ -261,27 +261,27 @@ func (o *portOptions) adminHandler(all http.Handler) http.Handler {
 func (o *portOptions) metricsHandler() http.Handler {
 	only := http.NewServeMux()
 	only.Handle("GET /metrics", o.seen.Handler())
-	return door.Guard(door.Metrics, only)
+	return auth.Guard(auth.Metrics, only)
 }
 
-// door returns who may come in at a port other than admin: anyone, unless callers have to show who they are.
-func (o *portOptions) door(named hosts, at net.Addr) *door.Port {
-	p := &door.Port{Hosts: named.at(at)}
+// auth returns who may come in at a port other than admin: anyone, unless callers have to show who they are.
+func (o *portOptions) auth(named hosts, at net.Addr) *auth.Port {
+	p := &auth.Port{Hosts: named.at(at)}
 	if o.keys.Required() {
 		p.Keys = o.keys
 	}
 	if p.Keys == nil || o.insecure {
-		p.Open = door.Anyone("anyone", door.Local)
+		p.Open = auth.Anyone("anyone", auth.Local)
 	}
 	return p
 }
 
 // adminDoor lets the owner of the socket do everything. It answers known Hosts alone, because the port serves a page.
-func (o *portOptions) adminDoor(named hosts, at net.Addr) *door.Port {
+func (o *portOptions) adminDoor(named hosts, at net.Addr) *auth.Port {
 	if at.Network() == "unix" {
-		return &door.Port{Open: door.Anyone("admin socket", door.All), Hosts: named.page("")}
+		return &auth.Port{Open: auth.Anyone("admin socket", auth.All), Hosts: named.page("")}
 	}
-	return &door.Port{Keys: o.keys, Hosts: named.page(o.admin)}
+	return &auth.Port{Keys: o.keys, Hosts: named.page(o.admin)}
 }
 
 // checkReach refuses an address that other machines can reach, unless callers show who they are.

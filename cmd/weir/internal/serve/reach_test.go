@@ -19,8 +19,8 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/admin"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/randtest"
@@ -40,14 +40,14 @@ var reachRules = []string{
 	`{name: whole, match: any, limit: 9/m}`,
 }
 
-// reachDoors are a daemon's door for requests by attributes and its door for changes.
-type reachDoors struct {
+// reachPorts are a daemon's port for requests by attributes and its port for changes.
+type reachPorts struct {
 	t          *testing.T
 	take, ctl  http.Handler
 	last, sent string
 }
 
-func newReachDoors(t *testing.T, lines ...string) *reachDoors {
+func newReachDoors(t *testing.T, lines ...string) *reachPorts {
 	config, err := rules.Parse(rules.Options{}, rules.File{Name: "weir.yaml", Content: []byte("rules:\n  - " + strings.Join(lines, "\n  - ") + "\n")})
 	if err != nil {
 		t.Fatal(err)
@@ -58,10 +58,10 @@ func newReachDoors(t *testing.T, lines ...string) *reachDoors {
 	}
 	engine := table.Around(weir.NewMemory(weir.MemoryOptions{}))
 	d := desk.New(desk.Options{Engine: engine, Rules: config.Named(), Config: config, Log: slog.New(slog.DiscardHandler)})
-	return &reachDoors{t: t, take: api.New(api.Options{Desk: d}), ctl: admin.New(admin.Options{Engine: engine, Overrides: table, Rules: d.Rules, Log: slog.New(slog.DiscardHandler)})}
+	return &reachPorts{t: t, take: api.New(api.Options{Desk: d}), ctl: admin.New(admin.Options{Engine: engine, Overrides: table, Rules: d.Rules, Log: slog.New(slog.DiscardHandler)})}
 }
 
-func (d *reachDoors) ask(to http.Handler, path string, body any) (answer struct {
+func (d *reachPorts) ask(to http.Handler, path string, body any) (answer struct {
 	Allowed   bool
 	Rule, Key string
 	Warnings  []string
@@ -71,7 +71,7 @@ func (d *reachDoors) ask(to http.Handler, path string, body any) (answer struct 
 	content, _ := json.Marshal(body)
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(string(content)))
 	w := httptest.NewRecorder()
-	to.ServeHTTP(w, r.WithContext((&door.Port{Open: door.Anyone("ops", door.Admin)}).Mark(context.Background())))
+	to.ServeHTTP(w, r.WithContext((&auth.Port{Open: auth.Anyone("ops", auth.Admin)}).Mark(context.Background())))
 	d.sent, d.last = string(content), w.Body.String()
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
 		d.t.Fatal(err)
@@ -80,7 +80,7 @@ func (d *reachDoors) ask(to http.Handler, path string, body any) (answer struct 
 }
 
 // block puts a block in force, and returns what it warns of.
-func (d *reachDoors) block(rule, key string, prefix bool) []string {
+func (d *reachPorts) block(rule, key string, prefix bool) []string {
 	d.t.Helper()
 	e := map[string]any{"rule": rule, "key": key, "prefix": prefix, "limit": "deny all", "until": time.Now().Add(time.Hour)}
 	a := d.ask(d.ctl, "/v1/admin/override", e)

@@ -21,9 +21,9 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/admin"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/resp"
@@ -266,7 +266,7 @@ func (o *options) desk(d *started, watching *live.Live) *desk.Desk {
 func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	asked := o.state.saveSignals() // before the announcement names this process
 	again := reloadSignals(d.used.readsFiles())
-	s := server{log: d.log, ports: &o.ports, door: *o.ports.door(d.named, d.listener.Addr()), open: connections{most: d.most}, drain: o.drain, grace: o.grace}
+	s := server{log: d.log, ports: &o.ports, auth: *o.ports.auth(d.named, d.listener.Addr()), open: connections{most: d.most}, drain: o.drain, grace: o.grace}
 	watching := o.newLive(ctx, d, &s)
 	defer o.ports.unwatch()
 	s.desk = o.desk(d, watching)
@@ -278,7 +278,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	o.warnOfFlags(d.log)
 	o.warnOfPolicies(d.log, d.used.config())
 	envoy := o.ports.envoy.server(s.desk, &o.compat.stats, d.log)
-	s.api = api.New(api.Options{Desk: s.desk, Log: d.log, Serves: door.Serves, Who: door.Of, Keys: d.seen.Top, Dynamic: o.dynamic, Check: d.check, Troubles: o.troubles, Waiting: d.used.pushed.waiting, Also: o.compat.paths(envoy, s.unhealthy)})
+	s.api = api.New(api.Options{Desk: s.desk, Log: d.log, Serves: auth.Serves, Who: auth.Of, Keys: d.seen.Top, Dynamic: o.dynamic, Check: d.check, Troubles: o.troubles, Waiting: d.used.pushed.waiting, Also: o.compat.paths(envoy, s.unhealthy)})
 	d.changed.OnChange(s.desk.Changed)
 	d.seen.Watch(metrics.Sources{Engine: d.engine.Engine, Desk: s.desk, Unready: s.api.Unready, Rules: d.used.set, Origin: d.used.pushed.origin, Overrides: func() int { return len(d.changed.Entries()) },
 		Daemons: d.engine.daemons(), Certificates: o.ports.keys.Ends, CredentialsFail: o.ports.keys.Failing, Saved: o.savedAt(), RecordFails: o.recordFails()})
@@ -286,7 +286,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	defer endTraces()
 	s.traffic, s.calls = o.ports.inPlace(traced), o.traces.calls()
 	redis := resp.Options{Desk: s.desk, Clients: d.most, Log: d.log}
-	o.ports.watch = door.Guard(door.Watch, http.HandlerFunc(watching.Stream))
+	o.ports.watch = auth.Guard(auth.Watch, http.HandlerFunc(watching.Stream))
 	o.ports.changes = admin.New(o.admin(s.desk, d, watching))
 	o.ports.debugged = o.compat.debugHandler(d.used.config)
 	var err error
@@ -303,7 +303,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	if d.engine.guard != nil {
 		go d.engine.health.watch(ctx, d.engine.guard, d.log)
 	}
-	if o.ports.files != (door.Files{}) {
+	if o.ports.files != (auth.Files{}) {
 		o.ports.warnOfModes(d.log)
 		go o.ports.keepFiles(ctx, d.log)
 	}

@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // The bounds of one connection. Requests are small and decisions take no time, so a client that needs longer is lost
@@ -36,7 +36,7 @@ type server struct {
 	api     *api.API
 	desk    *desk.Desk
 	traffic http.Handler // the api with its requests counted; nil is the api alone
-	door    door.Port    // of the traffic
+	auth    auth.Port    // of the traffic
 	also    []port
 	ports   *portOptions
 	log     *slog.Logger
@@ -95,7 +95,7 @@ func cannotListen(flag, address string, err error) error {
 }
 
 // newHTTPServer returns a server of a handler, whose connections are within their bounds.
-func newHTTPServer(handler http.Handler, who *door.Port, open *connections, log *slog.Logger) *http.Server {
+func newHTTPServer(handler http.Handler, who *auth.Port, open *connections, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
@@ -120,7 +120,7 @@ func (s *server) handler() http.Handler {
 // serve answers requests on the listener, which it closes, and on the other ports until the context ends. It then ends readiness, takes no
 // new connections, and finishes requests in flight.
 func (s *server) serve(ctx context.Context, on net.Listener) error {
-	h := newHTTPServer(s.handler(), &s.door, &s.open, s.log)
+	h := newHTTPServer(s.handler(), &s.auth, &s.open, s.log)
 	defer func() { _ = h.Close() }()
 	ended, failed := make(chan error, 1), make(chan error, len(s.also))
 	go func() { ended <- h.Serve(s.ports.encrypted(&listener{on, &s.open}, "http/1.1")) }()

@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/internal/testprocess"
 )
 
@@ -91,7 +91,7 @@ func statusOf(t *testing.T, client *http.Client, url, token, body string) int {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set(door.RequestHeader, "test")
+	r.Header.Set(auth.RequestHeader, "test")
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -113,8 +113,8 @@ func TestCallersShowWhoTheyAre(t *testing.T) {
 	root := (&authority{t: t}).sign(folder, "ca")
 	root.sign(folder, "server")
 	root.sign(folder, "shop")
-	token, form := door.NewToken()
-	boss, bossForm := door.NewToken()
+	token, form := auth.NewToken()
+	boss, bossForm := auth.NewToken()
 	file := filepath.Join(folder, "tokens")
 	write := func(lines ...string) {
 		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // TokenCommand returns the command token.
@@ -35,9 +35,9 @@ rule login alone.`,
   weir token new search take:search refund:search >> tokens`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			token, form := door.NewToken()
+			token, form := auth.NewToken()
 			line := strings.Join(append([]string{args[0], form}, args[1:]...), " ")
-			if _, err := door.Parse(line); err != nil {
+			if _, err := auth.Parse(line); err != nil {
 				return cli.Misuse(fmt.Errorf("token new: %w", err), "a scope is take, dynamic, refund, admin or metrics, for one rule like take:login")
 			}
 			cmd.PrintErrln(token)

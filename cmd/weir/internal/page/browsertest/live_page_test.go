@@ -11,7 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 var writeDocs = flag.Bool("write-docs", false, "write the pictures of docs/pictures")
@@ -19,8 +19,8 @@ var writeDocs = flag.Bool("write-docs", false, "write the pictures of docs/pictu
 // startWatched starts a daemon whose admin port is at TCP, for a viewer and an operator with the tokens that it returns.
 func startWatched(t *testing.T) (d *liveDaemon, url, viewer, operator string) {
 	t.Helper()
-	viewer, seen := door.NewToken()
-	operator, all := door.NewToken()
+	viewer, seen := auth.NewToken()
+	operator, all := auth.NewToken()
 	folder := t.TempDir()
 	d = &liveDaemon{t: t, socket: filepath.Join(folder, "admin"), logs: filepath.Join(folder, "log")}
 	tokens := filepath.Join(folder, "tokens")

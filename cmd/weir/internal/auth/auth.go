@@ -1,4 +1,4 @@
-// Package door says who asks, and what they may do.
+// Package auth says who asks, and what they may do.
 //
 // An [Identity] has scopes, each for every rule or for some. A request gets one in this way:
 //
@@ -6,7 +6,7 @@
 //  2. [Of] looks at the bearer token of the request, then at the certificate of its connection. What shows neither is
 //     what the port lets anyone do.
 //  3. The handler asks [Identity.May], or stands behind [Port.Guard].
-package door
+package auth
 
 import (
 	"context"

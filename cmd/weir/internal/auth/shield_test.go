@@ -1,4 +1,4 @@
-package door_test
+package auth_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
 // sent is a request as a browser, a tool or a page of another site makes it.
@@ -19,20 +19,20 @@ type sent struct {
 func (s sent) request() *http.Request {
 	r := httptest.NewRequest(s.method, "/v1/admin/rules", nil)
 	r.Host = s.host
-	for name, value := range map[string]string{"Content-Type": s.kind, door.RequestHeader: s.header, "Origin": s.origin,
+	for name, value := range map[string]string{"Content-Type": s.kind, auth.RequestHeader: s.header, "Origin": s.origin,
 		"Sec-Fetch-Site": s.site, "Sec-Fetch-Mode": s.mode, "Sec-Fetch-Dest": s.dest} {
 		if value != "" {
 			r.Header.Set(name, value)
 		}
 	}
-	port := &door.Port{Open: door.Anyone("ops", door.All), Hosts: func(host string) bool { return strings.HasPrefix(host, "localhost") }}
+	port := &auth.Port{Open: auth.Anyone("ops", auth.All), Hosts: func(host string) bool { return strings.HasPrefix(host, "localhost") }}
 	return r.WithContext(port.Mark(r.Context()))
 }
 
 // shielded sends a request through a Shield.
 func shielded(s sent) (status int, through bool, answer *httptest.ResponseRecorder) {
 	answer = httptest.NewRecorder()
-	door.Shield(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { through = true })).ServeHTTP(answer, s.request())
+	auth.Shield(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { through = true })).ServeHTTP(answer, s.request())
 	return answer.Code, through, answer
 }
 
