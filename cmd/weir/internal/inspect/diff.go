@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/accesslog"
@@ -41,7 +41,7 @@ code is 1 if the rules differ.`,
 	}
 	d.form.addFlag(cmd)
 	cmd.Flags().StringArrayVar(&d.logs, "log", nil, "decide the requests of this access log `FILE` by both; may be repeated")
-	cmd.Flags().DurationVar(&d.longest, "request-time", hindsight.DefaultLongest, "how long a request of the log is under way at most, if the log does not say")
+	cmd.Flags().DurationVar(&d.longest, "request-time", backtest.DefaultLongest, "how long a request of the log is under way at most, if the log does not say")
 	cmd.Flags().IntVar(&d.top, "top", 10, "show the `N` clients of the log that notice most")
 	return cmd
 }
@@ -56,13 +56,13 @@ func (d *diff) run(cmd *cobra.Command, args []string) error {
 	if err := d.checkLog(cmd.Flags().Changed); err != nil {
 		return err
 	}
-	var files []hindsight.File
+	var files []backtest.File
 	for _, path := range args {
 		config, err := rulefiles.LoadFor("rules diff", path)
 		if err != nil {
 			return err
 		}
-		files = append(files, hindsight.File{Name: path, Config: config})
+		files = append(files, backtest.File{Name: path, Config: config})
 	}
 	changes := append([]rules.Change{}, rules.Diff(files[0].Config, files[1].Config)...)
 	var value any = changes
@@ -77,7 +77,7 @@ func (d *diff) run(cmd *cobra.Command, args []string) error {
 			Log     replay.Report  `json:"log"`
 		}{changes, report}
 		s := cli.ScreenOf(cmd.OutOrStdout())
-		text += "\n" + s.Wrap(cli.UnshownLines(report.Unshown, "key", "keys"), 2) + hindsight.Text(report, s)
+		text += "\n" + s.Wrap(cli.UnshownLines(report.Unshown, "key", "keys"), 2) + backtest.Text(report, s)
 	}
 	if err := d.form.write("rules diff", cmd.OutOrStdout(), value, text); err != nil {
 		return err
@@ -100,13 +100,13 @@ func (d *diff) checkLog(isSet func(flag string) bool) error {
 }
 
 // decide decides the requests of the logs by both files.
-func (d *diff) decide(cmd *cobra.Command, files []hindsight.File) (replay.Report, error) {
+func (d *diff) decide(cmd *cobra.Command, files []backtest.File) (replay.Report, error) {
 	reader, err := accesslog.NewReader(accesslog.Options{})
 	if err != nil {
 		return replay.Report{}, err
 	}
-	run := hindsight.Run{Command: "rules diff", Files: files, Logs: d.logs, In: cmd.InOrStdin(), Reader: reader, Longest: d.longest,
-		Options: hindsight.Options{Top: d.top}, Progress: cli.NewProgress(cmd.ErrOrStderr(), cli.ProgressDelay)}
+	run := backtest.Run{Command: "rules diff", Files: files, Logs: d.logs, In: cmd.InOrStdin(), Reader: reader, Longest: d.longest,
+		Options: backtest.Options{Top: d.top}, Progress: cli.NewProgress(cmd.ErrOrStderr(), cli.ProgressDelay)}
 	defer run.Progress.Stop()
 	report, err := run.Report()
 	if err != nil {

@@ -1,8 +1,8 @@
 package replay
 
 import (
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/report"
 	"github.com/weirflow/weir/internal/replay"
 )
@@ -17,9 +17,9 @@ func (o *options) replayOptions(progress *cli.Progress) replay.Options {
 }
 
 // hindsightOptions is the same for rules.
-func (o *options) hindsightOptions() hindsight.Options {
+func (o *options) hindsightOptions() backtest.Options {
 	limits := o.replayOptions(nil)
-	return hindsight.Options{Top: limits.Top, Timelines: limits.Timelines}
+	return backtest.Options{Top: limits.Top, Timelines: limits.Timelines}
 }
 
 // cut reduces the lists of a report to those of --top.
@@ -43,7 +43,7 @@ func (o *options) writePage(files []string, key replay.Key, result replay.Report
 }
 
 // writePageOfRules writes the page of rules files.
-func (o *options) writePageOfRules(logs []string, files []hindsight.File, result replay.Report) error {
+func (o *options) writePageOfRules(logs []string, files []backtest.File, result replay.Report) error {
 	if o.Report == "" {
 		return nil
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/internal/replay"
@@ -89,7 +89,7 @@ and shows the first of them.`,
 	o.reading.addFlags(cmd)
 	o.holds.addFlags(cmd)
 	flags.Lookup("config").Usage = "decide by the rules of this `FILE`, or of a directory, as weir serve does; repeat the flag to compare files"
-	flags.DurationVar(&o.longest, "request-time", hindsight.DefaultLongest, "with --config: how long a request is under way at most, if the log does not say")
+	flags.DurationVar(&o.longest, "request-time", backtest.DefaultLongest, "with --config: how long a request is under way at most, if the log does not say")
 	cli.Offer(cmd, "suggest", targetForms...)
 	cli.Offer(cmd, "cost", "cost")
 	return cmd

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/internal/accesslog"
@@ -47,7 +47,7 @@ func writeHead(b *strings.Builder, keys string, report replay.Report, s screen.S
 
 func titleOf(l replay.LimitReport) string {
 	if l.RuleReport != nil {
-		return hindsight.Title(l)
+		return backtest.Title(l)
 	}
 	return l.Limit
 }
@@ -85,7 +85,7 @@ func writeDifference(b *strings.Builder, report replay.Report, s screen.Screen) 
 	}
 	b.WriteString(s.Wrap(fmt.Sprintf("\nfrom the first limit to the second: %s refused no longer, %s refused newly, %s by both\n",
 		cli.Plural(int64(d.OnlyFirst), "key"), cli.Thousands(int64(d.OnlySecond)), cli.Thousands(int64(d.Both))), 2))
-	b.WriteString(hindsight.Noticing("keys", d, s))
+	b.WriteString(backtest.Noticing("keys", d, s))
 }
 
 func writeWorst(b *strings.Builder, l replay.LimitReport, s screen.Screen) {

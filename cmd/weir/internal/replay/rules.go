@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/internal/replay"
@@ -30,7 +30,7 @@ func (o *options) checkRules(key replay.Key) error {
 
 // runRules decides the requests of logs by the rules of files.
 func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out, errs io.Writer) error {
-	files, err := hindsight.Load("replay", o.Config)
+	files, err := backtest.Load("replay", o.Config)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out
 	if err != nil {
 		return err
 	}
-	run := hindsight.Run{Command: "replay", Files: files, Logs: logs, In: in, Reader: reader, Longest: o.longest,
+	run := backtest.Run{Command: "replay", Files: files, Logs: logs, In: in, Reader: reader, Longest: o.longest,
 		Options: o.hindsightOptions(), Progress: cli.NewProgress(errs, cli.ProgressDelay)}
 	defer run.Progress.Stop()
 	report, err := run.Report()
@@ -60,7 +60,7 @@ func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out
 
 func (o *options) printRules(out io.Writer, logs []string, report replay.Report) error {
 	drawn := report
-	drawn.Limits = slices.DeleteFunc(slices.Clone(report.Limits), func(l replay.LimitReport) bool { return l.Refused == 0 && !hindsight.OfFile(l) })
+	drawn.Limits = slices.DeleteFunc(slices.Clone(report.Limits), func(l replay.LimitReport) bool { return l.Refused == 0 && !backtest.OfFile(l) })
 	var plot picture.Picture
 	if report.Keys > 0 {
 		plot = timelineOf(logs, drawn)
@@ -69,7 +69,7 @@ func (o *options) printRules(out io.Writer, logs []string, report replay.Report)
 		var b strings.Builder
 		b.WriteString(s.Wrap(cli.UnshownLines(report.Unshown, "key", "keys"), 2))
 		writeHead(&b, cli.Plural(int64(report.Keys), "client"), report, s)
-		b.WriteString(hindsight.Text(report, s))
+		b.WriteString(backtest.Text(report, s))
 		for _, l := range report.Limits {
 			writeWorst(&b, l, s)
 		}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/internal/replay"
 )
 
@@ -58,7 +58,7 @@ func (r Replay) view(rows int) view {
 func (p *replayPage) draw(all []int) {
 	if len(all) > mostDrawn {
 		rank := func(at int) int64 {
-			if l := p.Result.Limits[at]; !hindsight.OfFile(l) {
+			if l := p.Result.Limits[at]; !backtest.OfFile(l) {
 				return l.Refused
 			}
 			return math.MaxInt64

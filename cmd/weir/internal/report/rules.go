@@ -7,15 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/internal/replay"
 )
 
 // Rules is what the rules of files would have done to a log.
 type Rules struct {
-	Logs   []string         // names of files
-	Files  []hindsight.File // those of the result, in its order
+	Logs   []string        // names of files
+	Files  []backtest.File // those of the result, in its order
 	Result replay.Report
 	Names  bool // show keys instead of masks
 }
@@ -28,7 +28,7 @@ type rulesPage struct {
 
 // ruleFile is the reports of a file.
 type ruleFile struct {
-	hindsight.File
+	backtest.File
 	whole replay.LimitReport
 	rules []replay.LimitReport
 }
@@ -68,17 +68,17 @@ func named(limits []replay.LimitReport) []replay.LimitReport {
 }
 
 // divide gives each file its reports, and pictures to each file and to the rules that refuse.
-func (p *rulesPage) divide(files []hindsight.File) {
+func (p *rulesPage) divide(files []backtest.File) {
 	var drawn []int
 	for i, l := range p.Result.Limits {
-		if hindsight.OfFile(l) {
+		if backtest.OfFile(l) {
 			p.files = append(p.files, ruleFile{File: files[len(p.files)], whole: l})
 			p.compared = append(p.compared, l)
 		} else {
 			f := &p.files[len(p.files)-1]
 			f.rules = append(f.rules, l)
 		}
-		if hindsight.OfFile(l) || l.Refused > 0 {
+		if backtest.OfFile(l) || l.Refused > 0 {
 			drawn = append(drawn, i)
 		}
 	}
@@ -138,7 +138,7 @@ func (p *rulesPage) headOfFile(f *ruleFile) string {
 		requests = "the requests that could be decided"
 	}
 	head := fmt.Sprintf("With %s, %s of %s would have been refused, %s of %s", f.called(), cli.Thousands(int64(l.Clients)),
-		p.who.count(int64(p.Result.Keys)), hindsight.Share(l), requests)
+		p.who.count(int64(p.Result.Keys)), backtest.Share(l), requests)
 	refusing := slices.DeleteFunc(slices.Clone(f.rules), func(l replay.LimitReport) bool { return l.InAll == 0 })
 	switch len(refusing) {
 	case 0:

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/replay"
 )
@@ -31,13 +31,13 @@ func (p *rulesPage) rules() {
 
 func (p *rulesPage) refusals(f *ruleFile) *table {
 	limits := append([]replay.LimitReport{f.whole}, f.rules...)
-	figures := hindsight.Figures(limits)
+	figures := backtest.Figures(limits)
 	t := &table{Columns: []column{{"rule", "key"}, {"limit", "key limit"}, {"admitted", "n"}, {"refused", "n"}, {"share", "n"}, {"clients refused", "n"}}}
 	for _, c := range figures {
 		t.Columns = append(t.Columns, column{c.Title, "n"})
 	}
 	row := func(l replay.LimitReport, name, limit string) []string {
-		cells := []string{name, limit, cli.Thousands(l.Admitted), cli.Thousands(l.Refused), hindsight.Share(l), cli.Thousands(int64(l.Clients))}
+		cells := []string{name, limit, cli.Thousands(l.Admitted), cli.Thousands(l.Refused), backtest.Share(l), cli.Thousands(int64(l.Clients))}
 		for _, c := range figures {
 			cells = append(cells, cli.Thousands(c.Count(l)))
 		}

@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/explain"
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/internal/replay"
 )
 
@@ -31,7 +31,7 @@ func nameOf(l replay.LimitReport) string {
 	switch {
 	case l.RuleReport == nil:
 		return shorten(visible(l.Limit))
-	case hindsight.OfFile(l):
+	case backtest.OfFile(l):
 		return shorten(visible(l.File))
 	}
 	return ruleName(l) + " of " + shorten(visible(l.File))

@@ -1,4 +1,4 @@
-package hindsight_test
+package backtest_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/program"
 	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
@@ -178,7 +178,7 @@ func checkRecording(t *testing.T, config *rules.Config, record string) {
 		}
 		last = at
 	}
-	traffic := trafficOf(t, config, string(text), "", hindsight.DefaultLongest)
+	traffic := trafficOf(t, config, string(text), "", backtest.DefaultLongest)
 	all, err := traffic.Decisions(0)
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func checkRecording(t *testing.T, config *rules.Config, record string) {
 // checkLog checks the sure decisions of a log, and returns their number.
 func checkLog(t *testing.T, config *rules.Config, name, text, format string) (sure int) {
 	t.Helper()
-	all := decisionsOf(t, config, text, format, hindsight.DefaultLongest)
+	all := decisionsOf(t, config, text, format, backtest.DefaultLongest)
 	i := 0
 	for line := range strings.Lines(text) {
 		want := !strings.Contains(line, `" 403 `)

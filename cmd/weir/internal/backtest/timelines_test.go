@@ -1,4 +1,4 @@
-package hindsight_test
+package backtest_test
 
 import (
 	"reflect"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/replay"
@@ -32,11 +32,11 @@ func TestTheReportsOfAFileAddUp(t *testing.T) {
 			d.ask(t, a)
 			log.WriteString(a.logged())
 		}
-		if report, err := trafficOf(t, config, log.String(), "", 0).Report(hindsight.Options{}); err != nil || !reflect.DeepEqual(report.Busiest, busiest(t, log.String())) {
+		if report, err := trafficOf(t, config, log.String(), "", 0).Report(backtest.Options{}); err != nil || !reflect.DeepEqual(report.Busiest, busiest(t, log.String())) {
 			t.Fatalf("seed %d: the most that clients ask for is %+v, want %+v; %v", seed, report.Busiest, busiest(t, log.String()), err)
 		}
 		for _, log := range []string{log.String(), d.recorded.String()} {
-			report, err := trafficOf(t, config, log, "", 0).Report(hindsight.Options{Top: 5, Timelines: 3})
+			report, err := trafficOf(t, config, log, "", 0).Report(backtest.Options{Top: 5, Timelines: 3})
 			if err != nil || len(report.Limits) == 0 {
 				continue // nothing was recorded
 			}

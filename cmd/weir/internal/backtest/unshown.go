@@ -1,4 +1,4 @@
-package hindsight
+package backtest
 
 import (
 	"iter"

@@ -1,4 +1,4 @@
-// Package hindsight says what rules files would have done to requests that were logged.
+// Package backtest says what rules files would have done to requests that were logged.
 //
 // A [Traffic] takes in one [Line] for each request. Each file says at once what it makes of a line: rules.Config.Decide finds the
 // rules, keys, limits and costs, as in the daemon, and does not depend on the time. Equal outcomes are kept once, so an event is an
@@ -7,7 +7,7 @@
 // [Traffic.Report] decides the events in order of time, because several rules decide one request together: weir.Memory makes the
 // decisions of the daemon, with the time of the log as its clock (decide.go). A stamp is rarely the instant at which a daemon would
 // have decided. bounds.go finds the decisions that no instant between the bounds of the stamps changes.
-package hindsight
+package backtest
 
 import (
 	"cmp"
@@ -236,7 +236,7 @@ func (n *names) ofText(text string) (uint32, error) {
 
 func (n *names) add(text string) (uint32, error) {
 	if uint64(len(n.texts)) >= 1<<32-1 {
-		return 0, fmt.Errorf("hindsight: more than %d distinct clients, keys or outcomes", uint32(1<<32-1))
+		return 0, fmt.Errorf("backtest: more than %d distinct clients, keys or outcomes", uint32(1<<32-1))
 	}
 	id := uint32(len(n.texts))
 	n.ids[text] = id

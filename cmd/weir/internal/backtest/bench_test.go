@@ -1,4 +1,4 @@
-package hindsight_test
+package backtest_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/accesslog"
 	"github.com/weirflow/weir/internal/randtest"
@@ -48,11 +48,11 @@ func BenchmarkRulesOnALog(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		traffic := hindsight.New(hindsight.File{Name: "weir.yaml", Config: config})
-		if err := reader.Read("access.log", strings.NewReader(log.String()), hindsight.NewLogs(traffic, reader, hindsight.DefaultLongest).Entry); err != nil {
+		traffic := backtest.New(backtest.File{Name: "weir.yaml", Config: config})
+		if err := reader.Read("access.log", strings.NewReader(log.String()), backtest.NewLogs(traffic, reader, backtest.DefaultLongest).Entry); err != nil {
 			b.Fatal(err)
 		}
-		report, err := traffic.Report(hindsight.Options{Top: 10})
+		report, err := traffic.Report(backtest.Options{Top: 10})
 		if err != nil {
 			b.Fatal(err)
 		}

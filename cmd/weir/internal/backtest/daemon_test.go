@@ -1,4 +1,4 @@
-package hindsight_test
+package backtest_test
 
 import (
 	"encoding/json"
@@ -12,8 +12,8 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/accesslog"
 	"github.com/weirflow/weir/internal/randtest"
@@ -127,12 +127,12 @@ func (d *daemon) ask(t *testing.T, a asked) (allowed bool) {
 	return *answer.Allowed
 }
 
-func decided(t *testing.T, config *rules.Config, log string) []hindsight.Decision {
+func decided(t *testing.T, config *rules.Config, log string) []backtest.Decision {
 	t.Helper()
 	return decisionsOf(t, config, log, "", 0)
 }
 
-func decisionsOf(t *testing.T, config *rules.Config, log, format string, longest time.Duration) []hindsight.Decision {
+func decisionsOf(t *testing.T, config *rules.Config, log, format string, longest time.Duration) []backtest.Decision {
 	t.Helper()
 	all, err := trafficOf(t, config, log, format, longest).Decisions(0)
 	if err != nil {
@@ -141,14 +141,14 @@ func decisionsOf(t *testing.T, config *rules.Config, log, format string, longest
 	return all
 }
 
-func trafficOf(t *testing.T, config *rules.Config, log, format string, longest time.Duration) *hindsight.Traffic {
+func trafficOf(t *testing.T, config *rules.Config, log, format string, longest time.Duration) *backtest.Traffic {
 	t.Helper()
 	reader, err := accesslog.NewReader(accesslog.Options{Format: format})
 	if err != nil {
 		t.Fatal(err)
 	}
-	traffic := hindsight.New(hindsight.File{Name: "weir.yaml", Config: config})
-	logs := hindsight.NewLogs(traffic, reader, longest)
+	traffic := backtest.New(backtest.File{Name: "weir.yaml", Config: config})
+	logs := backtest.NewLogs(traffic, reader, longest)
 	if err := reader.Read("log", strings.NewReader(log), logs.Entry); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestALogGivesTheDecisionsOfADaemon(t *testing.T) {
 // checkOtherwise checks how many decisions on a recording differ from it.
 func checkOtherwise(t *testing.T, config *rules.Config, recording string, want int64) {
 	t.Helper()
-	report, err := trafficOf(t, config, recording, "", 0).Report(hindsight.Options{})
+	report, err := trafficOf(t, config, recording, "", 0).Report(backtest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package hindsight
+package backtest
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func (t *Traffic) decide(at int, progress func(), each func(event int, o *outcom
 		o := &try.outcomes[number]
 		d, err := o.decide(engine, r.quiet[number])
 		if err != nil {
-			return nil, fmt.Errorf("hindsight: %s: %w", try.name, err)
+			return nil, fmt.Errorf("backtest: %s: %w", try.name, err)
 		}
 		if err := t.count(r, &t.events[i], o, d); err != nil {
 			return nil, err

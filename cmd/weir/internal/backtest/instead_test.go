@@ -1,11 +1,11 @@
-package hindsight_test
+package backtest_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/weirflow/weir/cmd/weir/internal/hindsight"
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/internal/accesslog"
@@ -21,11 +21,11 @@ rules:
   - {name: plain, match: {path: /*}, limit: 1000/d}
 `)
 	traffic := trafficOf(t, config, `{"time":"2026-11-27T08:00:00Z","ip":"192.0.2.1","uri":"/","units":"5"}`+"\n", "json", 0)
-	report, err := traffic.Report(hindsight.Options{Top: 1})
+	report, err := traffic.Report(backtest.Options{Top: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := hindsight.Text(report, screen.Screen{})
+	got := backtest.Text(report, screen.Screen{})
 	for rule, want := range map[string]bool{"tokens is charged after the work": true, "jobs estimates what a reservation holds": true, "plain ": false} {
 		if strings.Contains(got, "replayed otherwise: "+rule) != want {
 			t.Errorf("%s: %v is wrong in the report:\n%s", rule, !want, got)
@@ -47,8 +47,8 @@ func TestALogWithoutAddressesIsReplayedIfNoRuleReadsOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		traffic := hindsight.New(hindsight.File{Name: "weir.yaml", Config: configured(t, file)})
-		if err := reader.Read("log", strings.NewReader(log), hindsight.NewLogs(traffic, reader, 0).Entry); err != nil {
+		traffic := backtest.New(backtest.File{Name: "weir.yaml", Config: configured(t, file)})
+		if err := reader.Read("log", strings.NewReader(log), backtest.NewLogs(traffic, reader, 0).Entry); err != nil {
 			t.Fatal(err)
 		}
 		decisions, err := traffic.Decisions(0)
