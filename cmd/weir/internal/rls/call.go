@@ -30,7 +30,7 @@ type call struct {
 	others   []weir.Request // of those that ask or give back
 	beside   []weir.Request // of shadows and candidates
 	replaced []bool         // descriptors whose pushed limit is not counted; nil for none
-	told     toldCosts
+	told     afterCosts
 	asked    []weir.Call
 	results  []weir.Result
 	probe    [1]weir.Request
@@ -166,7 +166,7 @@ func (c *call) free() {
 	clear(c.told.costs)
 	clear(c.told.beside)
 	clear(c.asked)
-	*c = call{outcome: c.outcome, parts: c.parts[:0], takes: c.takes[:0], others: c.others[:0], beside: c.beside[:0], told: toldCosts{c.told.costs[:0], c.told.beside[:0]}, asked: c.asked[:0], results: c.results[:0]}
+	*c = call{outcome: c.outcome, parts: c.parts[:0], takes: c.takes[:0], others: c.others[:0], beside: c.beside[:0], told: afterCosts{c.told.costs[:0], c.told.beside[:0]}, asked: c.asked[:0], results: c.results[:0]}
 	calls.Put(c)
 }
 
