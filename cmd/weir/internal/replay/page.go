@@ -16,8 +16,8 @@ func (o *options) replayOptions(progress *cli.Progress) replay.Options {
 	return options
 }
 
-// hindsightOptions is the same for rules.
-func (o *options) hindsightOptions() backtest.Options {
+// backtestOptions is the same for rules.
+func (o *options) backtestOptions() backtest.Options {
 	limits := o.replayOptions(nil)
 	return backtest.Options{Top: limits.Top, Timelines: limits.Timelines}
 }

@@ -41,7 +41,7 @@ func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out
 		return err
 	}
 	run := backtest.Run{Command: "replay", Files: files, Logs: logs, In: in, Reader: reader, Longest: o.longest,
-		Options: o.hindsightOptions(), Progress: cli.NewProgress(errs, cli.ProgressDelay)}
+		Options: o.backtestOptions(), Progress: cli.NewProgress(errs, cli.ProgressDelay)}
 	defer run.Progress.Stop()
 	report, err := run.Report()
 	if err != nil {
