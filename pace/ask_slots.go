@@ -49,11 +49,11 @@ const (
 	askAlways, quietFor = 4, 4
 	meanOf              = 8 // values, about: a fleet grows within some turns
 
-	spreadOfUse  = 8                      // an eighth of a use leaves 0.93 of the slots in use beside two processes, and more beside many
-	mostSpread   = 20 * time.Millisecond  // orders processes however long they have slots
-	heartbeat    = 250 * time.Millisecond // a lost signal costs no more; doubles to a second without news
-	ownSignal    = 100 * time.Millisecond // signals of own releases come within a round trip
-	aloneAfter   = 16                     // own releases in a row: once in 65,000 with two equal processes
+	spreadOfUse = 8                      // an eighth of a use leaves 0.93 of the slots in use beside two processes, and more beside many
+	mostSpread  = 20 * time.Millisecond  // orders processes however long they have slots
+	heartbeat   = 250 * time.Millisecond // a lost signal costs no more; doubles to a second without news
+	ownSignal   = 100 * time.Millisecond // signals of own releases come within a round trip
+	aloneAfter  = 16                     // own releases in a row: once in 65,000 with two equal processes
 
 	// Without signals, four processes must not poll more than three times a grant, nor leave a slot for more than 0.07 of the
 	// time until one polls: so each keeps it for four uses.
