@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
-	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -64,12 +64,12 @@ func TestARefusedTokenNamesItsScopes(t *testing.T) {
 		"refund:svc04 take:svc03":   `this needs the scope take:svc04, and the caller has take:svc03, refund:svc04"`,
 		strings.Join(slices.Concat(scopes[:4], scopes[5:]), " "): `and the caller has take:svc00, take:svc01, take:svc02, take:svc03, take:svc05, take:svc06, take:svc07, take:svc08 and 1 more"`,
 	} {
-		identities, err := door.Parse("shop sha256:" + strings.Repeat("ab", 32) + " " + given)
+		identities, err := auth.Parse("shop sha256:" + strings.Repeat("ab", 32) + " " + given)
 		if err != nil {
 			t.Fatal(err)
 		}
 		a := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), "svc03=5/m", "svc04=5/m")
-		a.Who = func(*http.Request) *door.Identity { return identities[0] }
+		a.Who = func(*http.Request) *auth.Identity { return identities[0] }
 		if w := post(a, "/v1/take", `{"rule":"svc04","key":"k"}`); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("with %s: got %d %s, want %s", given, w.Code, w.Body, want)
 		}

@@ -65,7 +65,7 @@ func newAfterwards(r *weir.Rule) *afterwards {
 }
 
 // Record counts the costs of rules that match attributes, whatever is left. Their shadows and candidates count them beside.
-func (d *Desk) Record(ctx context.Context, who *door.Identity, requests, beside []weir.Request) (weir.Decision, error) {
+func (d *Desk) Record(ctx context.Context, who *auth.Identity, requests, beside []weir.Request) (weir.Decision, error) {
 	call := weir.Call{Op: weir.OpRecord, Requests: requests}
 	if tells(&call) {
 		made, err := d.tell(ctx, d.recordOf(call, false))
