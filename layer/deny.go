@@ -54,6 +54,9 @@ type denial struct {
 // a second. RetryAfter of a larger cost is then a lower bound. The engine answers smaller costs, and all of them after this
 // process has taken from the key.
 //
+// A refusal is a strike to a [weir.Ban]. So of a call with a rule that has one, it repeats only the refusal by that ban, and none
+// if another rule of the call has a ban too.
+//
 // It leaves to the engine limits that count denied attempts, slots, whose RetryAfter is only an upper bound, and callers
 // that wait ([weir.Call.Waits]). A Return, a Reset and a settlement through this engine take effect at once; units that come
 // back elsewhere are seen within the second.
@@ -147,7 +150,7 @@ func (d *Denier) take(ctx context.Context, call weir.Call, next weir.Next) (weir
 		if q.Rule == nil {
 			return next(ctx, call)
 		}
-		if known, now = d.refuses(q); now >= 0 && isValid(call.Requests) {
+		if known, now = d.refuses(q); now >= 0 && known.strikesNone(call.Requests) && isValid(call.Requests) {
 			d.refused.Add(1)
 			return weir.Answer{Decision: known.left(q.Cost, now)}, nil
 		}
@@ -186,14 +189,30 @@ func (d *Denier) ask(ctx context.Context, call weir.Call, next weir.Next, before
 	return a, nil
 }
 
+// strikesNone reports whether the engine would note no strike of a call that d refuses: no rule of it has a ban, except for one
+// that is banned.
+func (d *denial) strikesNone(requests []weir.Request) bool {
+	bans := 0
+	for i := range requests {
+		if r := requests[i].Rule; r != nil && factsOf(r).bans {
+			bans++
+		}
+	}
+	return bans == 0 || bans == 1 && d.decision.Cause == weir.ByBan
+}
+
 // remember remembers a refusal in place of what was there before it was asked for.
 func (d *Denier) remember(q *weir.Request, answer *weir.Decision, before *denial) {
 	f := factsOf(q.Rule)
-	if len(q.Key) > longestDeniedKey || f.countsDenied || f.has(weir.RefillRelease) {
+	byBan := answer.Cause == weir.ByBan
+	if len(q.Key) > longestDeniedKey || f.countsDenied || f.has(weir.RefillRelease) && !byBan || f.bans && !byBan {
 		return
 	}
 	at := d.clock.since(d.began)
 	told := &denial{q.Rule, q.Key, q.Cost, at, at + min(answer.RetryAfter, longestDenied), *answer}
+	if byBan { // it refuses any cost, and only one call has begun it
+		told.cost, told.decision.BanBegun = 1, false
+	}
 	d.placeOf(q.Rule.Name(), q.Key).CompareAndSwap(before, told)
 }
 

@@ -369,6 +369,8 @@ func TestWhatWasGrantedLocallyIsRecorded(t *testing.T) {
 		{"100/1d and 90/1d", 0, 30},
 		{"fixed window 100/1d", time.Minute, 30},
 		{"fixed window 100/1m", 2 * time.Minute, 0}, // the window has ended
+		{"first window 100/1m", 59 * time.Second, 30},
+		{"first window 100/1m", time.Minute, 0}, // as long after the first grant
 		{"cycle 100/1m", 2 * time.Minute, 0},
 		{"sliding log 100/1d", time.Minute, 30},
 		{"rate gate 100/1d", time.Minute, 30},

@@ -37,6 +37,7 @@ type facts struct {
 	limits       []limit
 	slots, units *weir.Rule // the limits that are slots, and the others; nil without any
 	countsDenied bool
+	bans         bool
 	delays       bool
 	most         int64     // units of a key that may be taken ahead; 0 if none may
 	capacity     int64     // the least
@@ -66,7 +67,7 @@ func newFacts(r *weir.Rule) *facts {
 		known := limitOf(l)
 		f.limits, f.capacity = append(f.limits, known), min(f.capacity, known.capacity)
 		d := weir.Describe(l)
-		f.delays, f.countsDenied = f.delays || d.Delays, f.countsDenied || d.CountsDenied
+		f.delays, f.countsDenied, f.bans = f.delays || d.Delays, f.countsDenied || d.CountsDenied, f.bans || d.Bans
 	}
 	f.slots, f.units = weir.Kit.Held(r), weir.Kit.Spent(r)
 	f.alike, f.most = alikeOf(r, limits), f.mostOut()
@@ -80,11 +81,14 @@ func partOf(r *weir.Rule, limits []weir.Limit) *weir.Rule {
 }
 
 // alikeOf groups limits by the names of their states without the number at the end, so that each has a rule of its own
-// number.
+// number. A ban has no units.
 func alikeOf(r *weir.Rule, limits []weir.Limit) (groups [][]stage) {
 	var names []string
 	var members [][]weir.Limit
 	for i, state := range enginekit.StateNames(r) {
+		if weir.Describe(limits[i]).Bans {
+			continue
+		}
 		name := state[:strings.LastIndexByte(state, 0)]
 		at := slices.Index(names, name)
 		if at < 0 {
