@@ -79,6 +79,9 @@ var pieces = []struct {
 	{"RemainingIsAdmittedAndOneMoreIsNot", remainingIsExact},
 	{"AKeyIsFreshAgainAfterResetAfterAndNotBefore", resetIsExact},
 	{"TimeRunningBackwardsAddsNothing", backwardsAddsNothing},
+	{"RefusalsCountTowardsABanAsDocumented", refusalsStrike},
+	{"EachRuleOfACallCountsItsOwnRefusals", bansOfSeveralRules},
+	{"KnockingDoesNotExtendABanAndAResetLiftsIt", bansEnd},
 	{"ConcurrentTakesGiveExactTotals", concurrentTotals},
 	{"ConcurrentTakesOfSeveralKeysStayTogether", concurrentTogether},
 }

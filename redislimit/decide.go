@@ -48,6 +48,7 @@ func (e *Engine) decideTimes(ctx context.Context, o wire.Op, most int64, c weir.
 	if err != nil {
 		return a, err
 	}
+	spare(parts, c.Waits)
 	if at.leased && o == wire.OpRecord {
 		settle, whole := e.keeper.Releasing(parts)
 		defer func() { settle(err == nil && !a.Decision.Unrecorded) }()

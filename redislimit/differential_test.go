@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -45,16 +46,16 @@ func duels(t *testing.T, client rueidis.Client, rounds int, backwards bool) {
 		}
 	}
 	t.Logf("limits met: %v; answers: %v", kinds, answers)
-	for _, answer := range []string{"take admitted", "take refused", "record refused", "take up to admitted", "take up to refused"} {
-		if answers[answer] < rounds/2 {
+	for _, answer := range []string{"take admitted", "take refused", "record refused", "take up to admitted", "take up to refused", "banned", "ban begun"} {
+		if answers[answer] < rounds/4 {
 			t.Errorf("%d times %s in %d rounds: it proves little", answers[answer], answer, rounds)
 		}
 	}
 	if most := max(100, rounds/4); answers["tie"] > most {
 		t.Errorf("%d ties of less than a tick, want at most %d", answers["tie"], most)
 	}
-	if len(kinds) != 12 {
-		t.Errorf("rounds met %v, want all 12 limits", kinds)
+	if len(kinds) != 13 {
+		t.Errorf("rounds met %v, want all 13 limits", kinds)
 	}
 }
 
@@ -76,6 +77,9 @@ func (d *duel) makeRules() {
 		for d.random.IntN(2) == 0 && len(limits) < 4 {
 			limits = append(limits, d.limit())
 		}
+		if d.random.IntN(2) == 0 {
+			limits = slices.Insert(limits, d.random.IntN(len(limits)+1), d.ban())
+		}
 		r, err := weir.NewRule(fmt.Sprint("rule ", len(d.rules)), limits...)
 		if err != nil || d.redis.Check(r) != nil {
 			continue // of limits that cannot be together, or are out of bounds
@@ -83,6 +87,15 @@ func (d *duel) makeRules() {
 		d.rules = append(d.rules, r)
 		d.history += fmt.Sprintln(r)
 	}
+}
+
+func (d *duel) ban() weir.Limit {
+	year := int64(366 * 24 * 3600 * 1e6)
+	b := weir.Ban{After: 1 + d.random.Int64N(d.upTo(4)), Within: time.Duration(year>>d.random.IntN(6)) * time.Microsecond, For: time.Duration(d.upTo(year)) * time.Microsecond}
+	if d.random.IntN(3) > 0 {
+		b.UpTo = min(b.For*time.Duration(d.upTo(64)), weir.MaxPeriod)
+	}
+	return b
 }
 
 // upTo returns a number from 1 to most; small numbers are as likely as large ones.
@@ -131,7 +144,7 @@ func (d *duel) limit() weir.Limit {
 
 // step asks both engines for one operation, and lets time pass.
 func (d *duel) step() {
-	c := weir.Call{Op: weir.OpTake, Lease: uint64(d.random.IntN(3)), Requests: d.requests()}
+	c := weir.Call{Op: weir.OpTake, Lease: uint64(d.random.IntN(3)), Requests: d.requests(), Waits: d.random.IntN(8) == 0}
 	requests, verb := c.Requests, "take"
 	switch d.random.IntN(18) {
 	case 12, 13, 14, 15, 16, 17:
@@ -169,10 +182,16 @@ func (d *duel) step() {
 		verb += " refused"
 	}
 	d.answers[verb]++
+	if want.Cause == weir.ByBan {
+		d.answers["banned"]++
+	}
+	if want.BanBegun {
+		d.answers["ban begun"]++
+	}
 	if !got.Allowed && d.tie(verb, got, want, requests) {
 		d.answers["tie"]++
 		got.Rule, got.Key, got.RefusedBy, got.Cause = want.Rule, want.Key, want.RefusedBy, want.Cause
-		got.LimitIndex, got.LimitReset = want.LimitIndex, want.LimitReset
+		got.LimitIndex, got.LimitReset, got.BanBegun = want.LimitIndex, want.LimitReset, want.BanBegun
 	}
 	if got != want {
 		d.Errorf("got  %+v\nwant %+v", got, want)
@@ -196,7 +215,9 @@ func (d *duel) tie(verb string, got, want weir.Decision, requests []weir.Request
 	for _, q := range requests {
 		if q.Rule.Name() == got.Rule && q.Key == got.Key {
 			limits := q.Rule.Limits()
-			q.Rule, _ = weir.NewRule(q.Rule.Name(), limits[:min(int(got.RefusedBy)+1, len(limits))]...)
+			if r, err := weir.NewRule(q.Rule.Name(), limits[:min(int(got.RefusedBy)+1, len(limits))]...); err == nil { // not a ban alone
+				q.Rule = r
+			}
 			own = append(own, q)
 		}
 	}
@@ -245,9 +266,15 @@ func (d *duel) requests() (requests []weir.Request) {
 			cost = d.upTo(capacity)
 		}
 		q := r.For(fmt.Sprint("key ", d.random.IntN(2)), cost)
-		requests = append(requests, q)
+		if all := append(requests, q); d.backwards || !slices.ContainsFunc(all, bans) || !slices.ContainsFunc(all, func(r weir.Request) bool { return r.Key != q.Key }) {
+			requests = all // of several lanes, a ban counts no refusal of one that was asked after the first refusal
+		}
 	}
 	return requests
+}
+
+func bans(q weir.Request) bool {
+	return slices.ContainsFunc(q.Rule.Limits(), func(l weir.Limit) bool { return weir.Describe(l).Bans })
 }
 
 func capacityOf(l weir.Limit) int64 {

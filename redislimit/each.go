@@ -151,6 +151,7 @@ func (e *Engine) decisionOf(space []wire.Part, c *weir.Call) (q wire.Decision, a
 	if !at.oneLane || len(merged) < len(c.Requests) || at.leased && o == wire.OpRecord {
 		return q, true, nil
 	}
+	spare(parts, c.Waits)
 	q = asking(o, 1, parts, at)
 	if at.refused {
 		q.First = wire.OpTake

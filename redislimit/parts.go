@@ -72,6 +72,13 @@ func (e *Engine) parts(parts []wire.Part, requests []weir.Request, lease uint64)
 	return parts, at, nil
 }
 
+// spare has no refusal of a call whose caller waits count towards a ban.
+func spare(parts []wire.Part, waits bool) {
+	for i := range parts {
+		parts[i].Spared = waits
+	}
+}
+
 // checkLeases refuses slots that no caller could release or renew: units taken without an identity under a limit without
 // a lease.
 func checkLeases(o wire.Op, parts []wire.Part, requests []weir.Request) error {

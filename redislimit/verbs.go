@@ -25,8 +25,10 @@ func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error)
 	switch c.Op {
 	case weir.OpTake:
 		if c.Lease == 0 && c.Identity == "" {
-			a.Decision, err = e.Take(ctx, c.Requests...)
-			return a, err
+			if s := e.single(ctx, c.Requests); s != nil {
+				err = e.takeSingle(ctx, s, c.Requests, &a.Decision)
+				return a, err
+			}
 		}
 		return e.decide(ctx, wire.OpTake, c)
 	case weir.OpTakeUpTo:

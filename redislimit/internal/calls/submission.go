@@ -103,15 +103,17 @@ func Compose(o wire.Op, parts []wire.Part) (d weir.Decision, request int) {
 	var space [4]*enginekit.Measure
 	measures := space[:0]
 	for i := range parts {
+		parts[i].Measure.Request = parts[i].Request
 		measures = append(measures, &parts[i].Measure)
 	}
 	d, binding := enginekit.Compose(o.Verb(), measures)
 	request = parts[binding].Request
+	ordinal := uint8(0)
 	for ; binding > 0 && parts[binding-1].Request == request; binding-- {
-		d.LimitIndex++
+		ordinal++
 	}
-	if !d.Allowed {
-		d.RefusedBy = d.LimitIndex
+	if d.LimitIndex += ordinal; !d.Allowed {
+		d.RefusedBy = ordinal
 	}
 	return d, request
 }

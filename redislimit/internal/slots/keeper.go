@@ -275,8 +275,12 @@ type release struct {
 // releases nothing but all slots that are kept. That can be repeated, because Redis knows the slots by their leases.
 func (k *Keeper) Releasing(parts []wire.Part) (outcome func(succeeded bool), whole bool) {
 	var all []release
+	bans := 0
 	for i := range parts {
 		p := &parts[i]
+		if p.Limit.Kind == stored.KindBan { // which a release leaves as it is
+			bans++
+		}
 		if p.Limit.Kind != stored.KindSlots || p.Lease == 0 || p.Cost >= 0 {
 			continue
 		}
@@ -284,7 +288,7 @@ func (k *Keeper) Releasing(parts []wire.Part) (outcome func(succeeded bool), who
 			all = append(all, x.releasing(-p.Cost))
 		}
 	}
-	whole = len(all) == len(parts) && !slices.ContainsFunc(all, func(r release) bool { return !r.whole })
+	whole = len(all) == len(parts)-bans && !slices.ContainsFunc(all, func(r release) bool { return !r.whole })
 	return func(succeeded bool) {
 		for _, r := range all {
 			r.ended(succeeded)

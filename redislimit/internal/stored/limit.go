@@ -41,6 +41,7 @@ const (
 	KindFirst
 	KindLog
 	KindSlots
+	KindBan
 )
 
 // Fixed reports whether the states have a fixed size. Those of one rule and key are in one value.
@@ -89,6 +90,7 @@ type Limit struct {
 	Denied   bool   // a refusal may be written
 	Weight   int    // see work
 
+	Ban       Ban
 	Leaseless bool // slots with the default lease
 
 	Period, Origin, Gap int64
@@ -102,6 +104,9 @@ type Limit struct {
 	Functions enginekit.Functions // in ticks
 	quota     *quota              // of a quota
 }
+
+// Ban has the numbers of a ban: how many strikes within a time begin it, and how long it lasts.
+type Ban struct{ After, Within, Shortest, Longest int64 }
 
 // Span is a time in whole us and 1/den us.
 type Span struct{ Whole, Rest float64 }
@@ -158,6 +163,10 @@ func NewLimit(l weir.Limit) (Limit, error) {
 		letter = "n"
 		b.count("slots", l.Slots, MostSlots)
 		made = Limit{Kind: KindSlots, Capacity: l.Slots, Period: ticks(cmp.Or(l.Lease, DefaultLease)), Leaseless: l.Lease == 0}
+	case weir.Ban:
+		letter = "b"
+		made = Limit{Kind: KindBan, Capacity: functions.Capacity(), Period: max(ticks(l.Within), 1)}
+		made.Ban = Ban{l.After, made.Period, ticks(l.For), ticks(max(l.For, l.UpTo))}
 	default:
 		b.refuse("value", "is a limit that Redis cannot hold")
 	}
@@ -212,6 +221,8 @@ func (l *Limit) Takes(n int64) (Span, bool) {
 // Spent returns the time until an empty state is fresh again.
 func (l *Limit) Spent() float64 {
 	switch {
+	case l.Kind == KindBan: // a lost one admits nothing that its limits refuse
+		return 0
 	case l.Kind <= KindLeaky && l.Fill.Rest > 0:
 		return l.Fill.Whole + 1
 	case l.Kind <= KindLeaky:

@@ -38,6 +38,8 @@ func (l *Limit) work() int {
 	switch {
 	case l.Kind.Fixed():
 		return 1
+	case l.Kind == KindBan:
+		return 2
 	case l.Kind == KindSlots:
 		entry, extra = 24, 0
 	}

@@ -38,6 +38,7 @@ const (
 	withFirsts
 	withLogs
 	withSlots
+	withBans
 	withUpTo
 	withIdentities
 	withWakes // 0 for none, or how the server publishes: see Batch.Shards
@@ -116,6 +117,9 @@ func (b *Batch) group(d *Decision, i int) {
 	case stored.KindSlots:
 		b.occurs(withSlots)
 		letter = 'n'
+	case stored.KindBan:
+		b.occurs(withBans)
+		letter = 'b'
 	}
 	b.Args = append(b.Args, letter)
 	b.Args = binary.LittleEndian.AppendUint16(b.Args, uint16(b.key(p)))
@@ -123,6 +127,8 @@ func (b *Batch) group(d *Decision, i int) {
 	case d.Op == OpReset:
 	case p.Limit.Kind.Fixed():
 		b.fixed(d, i)
+	case p.Limit.Kind == stored.KindBan:
+		b.Args = d.appendBan(b.Args, i)
 	default:
 		b.Args = p.append(b.Args)
 	}

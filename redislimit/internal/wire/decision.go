@@ -47,6 +47,7 @@ type Part struct {
 	Request int  // index of its request
 	Joins   bool // an earlier part of the decision has the same value in Redis
 	Lease   uint64
+	Spared  bool  // of a ban: no refusal counts, because the caller waits
 	wrote   int64 // us; when an admitted take was written
 	Measure enginekit.Measure
 	Stored  [6]float64 // the numbers of the state before the decision
@@ -174,7 +175,9 @@ func (d *Decision) Divisible() bool {
 	case d.Identity != "":
 		return false
 	case d.Op == OpRecord:
-		return !slices.ContainsFunc(d.Parts, func(p Part) bool { return p.Limit.Kind != stored.KindSlots || p.Cost >= 0 || p.Lease == 0 })
+		return !slices.ContainsFunc(d.Parts, func(p Part) bool {
+			return p.Limit.Kind != stored.KindBan && (p.Limit.Kind != stored.KindSlots || p.Cost >= 0 || p.Lease == 0)
+		})
 	}
 	return d.Op == OpPeek || d.Op == OpReset || d.Op == OpUndo
 }

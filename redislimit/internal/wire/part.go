@@ -21,6 +21,23 @@ func (p *Part) append(to []byte) []byte {
 	return binary.LittleEndian.AppendUint64(stored.Doubles(to, p.units(), float64(l.Capacity), float64(l.Period)), p.Lease)
 }
 
+// appendBan writes the parameters of the ban that is the i-th part.
+func (d *Decision) appendBan(to []byte, i int) []byte {
+	p, before, behind := &d.Parts[i], byte(0), byte(0)
+	for j := range d.Parts {
+		switch q := &d.Parts[j]; {
+		case q.Joins || q.Request != p.Request:
+		case j < i:
+			before++
+		case j > i:
+			behind++
+		}
+	}
+	b := &p.Limit.Ban
+	to = stored.Doubles(to, p.units(), float64(b.After), float64(b.Within), float64(b.Shortest), float64(b.Longest))
+	return append(to, before, behind, byte(flag(p.Spared)))
+}
+
 // appendFixed appends the parameters of a limit with states of fixed size. The server's clock shows about now.
 func (p *Part) appendFixed(to []float64, o Op, now int64) []float64 {
 	l := p.Limit

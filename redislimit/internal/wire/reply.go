@@ -47,6 +47,9 @@ func (r *Reply) Double() float64 {
 // elsewhere begins the end of a reply whose next decision needs other boundaries of a quota. No answer begins with it.
 const elsewhere = "\xff\xff\xff\xff\xff\xff\xff\xff"
 
+// refusedBelow is, less the instant of a decision, the first answer again if that was a refusal that counted towards a ban.
+const refusedBelow = -1 << 52
+
 // mostTries is how often a decision is asked again with other boundaries.
 const mostTries = 2
 
@@ -75,7 +78,11 @@ func (r *Reply) Read(d *Decision, now int64, keys []string) {
 			return
 		}
 		now = int64(math.Floor(first))
-		if d.Again = first > float64(now); d.Again {
+		d.Again = first > float64(now)
+		if first < refusedBelow {
+			now, d.Again = int64(refusedBelow-first), true
+		}
+		if d.Again {
 			d.Op = cmp.Or(d.First, d.Op)
 		}
 	}
@@ -137,8 +144,8 @@ func (r *Reply) group(d *Decision, i int) {
 	p := &d.Parts[i]
 	if p.Limit.Kind.Measured() {
 		m := &p.Measure
-		*m = enginekit.Measure{}
-		if d.Op != OpTake || !d.Admitted {
+		*m = enginekit.Measure{Bans: p.Limit.Kind == stored.KindBan}
+		if d.Op != OpTake || !d.Admitted || m.Bans {
 			m.Before, m.After = WaitOf(r.Double()), WaitOf(r.Double())
 		}
 		room := r.Double()

@@ -13,7 +13,7 @@ import (
 var scriptFiles embed.FS
 
 // scriptOrder names the files of the script. Each uses what those before it define.
-var scriptOrder = []string{"call", "bucket", "window", "cycle", "quota", "first", "fixed", "logs", "several", "upto", "identity", "batch"}
+var scriptOrder = []string{"call", "bucket", "window", "cycle", "quota", "first", "fixed", "logs", "ban", "several", "upto", "identity", "batch"}
 
 // Sendable is the script as an engine sends it.
 type Sendable struct{ Source, Hash string }

@@ -61,7 +61,7 @@ while pos <= #args and not beyond and (work <= MOST_WORK or number == 0) do
     end
   end
   while left > 0 do
-    local asked, flag, reply, counted = refused and 'peek' or op, nil, '', false
+    local asked, flag, reply, counted, struck = refused and 'peek' or op, nil, '', false, false
     number = number + 1
     -- A server may be too new to admit the decision. The engine also knows since, and refuses.
     if since and (op == 'take' or op == 'book') and now < since + unpack_('<d', ARGV[4], 8 * number - 7) then
@@ -81,7 +81,7 @@ while pos <= #args and not beyond and (work <= MOST_WORK or number == 0) do
       end
       if fits == nil then flag = broken(key) else flag, reply = fits and ADMITTED or REFUSED, told end
     else
-      flag, reply, pos, counted = several(pos, asked, parts, times)
+      flag, reply, pos, counted, struck = several(pos, asked, parts, times)
     end
     if beyond then
       if id then states[id], ends[id] = was, till end
@@ -90,7 +90,7 @@ while pos <= #args and not beyond and (work <= MOST_WORK or number == 0) do
     if refused and flag == ADMITTED then flag = REFUSED end
     out[o + 1], out[o + 2] = flag, reply
     o = o + 2
-    if id and counted then remember(id, table.concat(out, '', first, o)) end
+    if id and counted then remember(id, table.concat(out, '', first, o), struck) end
     left, key, begun = left - 1, key + step, o
     if work > MOST_WORK and left > 0 then break end
   end

@@ -1,5 +1,5 @@
 -- Decides a batch of decisions in order. Each has one or more groups, and is all or nothing. A group is the limits whose
--- states are in one value: those of one rule and key with states of fixed size, or one log, gate or Concurrency.
+-- states are in one value: those of one rule and key with states of fixed size, or one log, gate, Concurrency or ban.
 --
 -- The script is the files of this folder in the order of script.go. This one reads the call, each kind of group has a file,
 -- and batch.lua decides and writes. A function costs each call that creates it, and so does each local that functions share.
@@ -32,7 +32,8 @@
 --
 -- Reply: one string. It holds the instant as a double, with ARGV[4] also the instant since which the server is known, and then
 -- the answer to each decision. An answer is:
--- - with an identity, the instant of the decision as a double, half a us later if the answer is the first one again. If it was
+-- - with an identity, the instant of the decision as a double, half a us later if the answer is the first one again, and -2^52
+--   less it if that was a refusal that counted towards a ban. If it was
 --   UNDONE, or slots that it took were given back, that is inf, and nothing follows.
 -- - for upto, how many times it took the costs; the rest is as for a take.
 -- - for book, the instant at which all limits admit the costs, and the instant from which all have space for a booking, as
@@ -40,9 +41,9 @@
 -- - a byte: REFUSED, ADMITTED, or UNREADABLE if a value cannot be read and nothing was done. Then follow its index in KEYS, u16;
 --   and its first byte, which is that of FOREIGN if the value is not a string.
 -- - each group, unless the byte is UNREADABLE or the op is reset. For states of fixed size it is the value before the decision with the
---   states of that head, or a byte 0 if there was none. For logs, gates and slots it is four doubles: the wait before, the wait
+--   states of that head, or a byte 0 if there was none. For logs, gates, slots and bans it is four doubles: the wait before, the wait
 --   after a write (at a refused book: for space for it), the room, and the wait for the whole capacity. An admitted take has only
---   the last two, measured after it. A room of -1 says that a log is full and the record has written nothing.
+--   the last two, measured after it, but of a ban all four. A room of -1 says that a log is full and the record has written nothing.
 -- If the next decision needs the boundaries of a quota around another instant, ELSEWHERE and that instant, a double, end the
 -- reply. That decision has done nothing, and those behind it are left to another call, too.
 -- A byte LATER ends the reply if the script has stopped before the last decision, but not before the first: it stops when it has
@@ -60,7 +61,8 @@
 -- below 2^45 us (366 days), and times ahead of now at most 2^51 us. No product here exceeds 2^53, except where it then only
 -- saturates.
 --
--- A refusal writes nothing, except in a log that counts denied attempts, and a bucket that it has converted to a faster rate.
+-- A refusal writes nothing, except in a log that counts denied attempts, in a ban that counts it, and a bucket that it has
+-- converted to a faster rate.
 -- One MGET reads every state before the first decision, and the writes follow the last one. So an error in between has written
 -- nothing.
 local pack, unpack_, sub, floor, fmod = struct.pack, struct.unpack, string.sub, math.floor, math.fmod
@@ -75,7 +77,7 @@ if not now then
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
-local buckets, windows, cycles, quotas, firsts, logs, slots, uptos, identities, wakes, sets, resets, pos = unpack_('<BBBBBBBBBBBB', args)
+local buckets, windows, cycles, quotas, firsts, logs, slots, bans, uptos, identities, wakes, sets, resets, pos = unpack_('<BBBBBBBBBBBBB', args)
 
 -- stored has the values, of long logs only the name and the length. MGET also says that a key does not exist if its value is
 -- not a string, and a write would replace that value.

@@ -1,7 +1,8 @@
 -- Decisions with identities, each of which has a key of its own for a minute. Its value is VERSION, the instant of the decision,
--- half a us more than the first answer says, and the rest of the answer; after an undo it is VERSION and UNDONE.
+-- half a us more than the first answer says, and the rest of the answer; after an undo it is VERSION and UNDONE. Of a refusal that
+-- counted towards a ban, the instant is -2^52 less what the first answer says.
 if identities > 0 then
-  local MINUTE = 60000000
+  local MINUTE, REFUSED_BELOW = 60000000, -2^52
 
   -- released reports whether slots that a decision took are no longer held. It renews their leases, because the caller only now
   -- learns that it holds them.
@@ -28,14 +29,15 @@ if identities > 0 then
       return pack('<d', now) .. (op == 'upto' and pack('<d', 1) or '') .. broken(id)
     end
     known = known and sub(known, 2) or nil
-    if op ~= 'undo' then return known and known ~= UNDONE and slots > 0 and released(op, parts, from) and UNDONE or known end
+    local refused = known and unpack_('<d', known) < REFUSED_BELOW
+    if op ~= 'undo' then return known and known ~= UNDONE and not refused and slots > 0 and released(op, parts, from) and UNDONE or known end
     states[id], ends[id] = VERSION .. UNDONE, now + MINUTE
-    if not known or known == UNDONE then return UNDONE end
+    if not known or known == UNDONE or refused then return UNDONE end
     special = { found = floor(unpack_('<d', known)) }
   end
 
-  -- remember keeps the answer of a decision.
-  function remember(id, answer)
-    states[id], ends[id] = VERSION .. pack('<d', now + 0.5) .. sub(answer, 9), now + MINUTE
+  -- remember keeps the answer of a decision, which a ban may have counted as a refusal.
+  function remember(id, answer, refused)
+    states[id], ends[id] = VERSION .. pack('<d', refused and REFUSED_BELOW - now or now + 0.5) .. sub(answer, 9), now + MINUTE
   end
 end

@@ -12,6 +12,7 @@ if uptos > 0 then
         return decide(state(key), 'peek', tails[key])
       end
       local all, reply = fits(most)
+      if all == false and letter == 'b' then return 1 end
       if not all then
         local low, high = 0, most
         if all == false and letter ~= 'v' then low, high = floor(unpack_('<d', reply, 17) / unpack_('<d', args, p)), 0 end
