@@ -18,6 +18,7 @@ var namesOfLimits = map[string]bool{
 var mayAskForTheType = map[string]string{
 	"redislimit/internal/stored/limit.go": "the engine has a script function and stored numbers for each type",
 	"cmd/weir/internal/check/permits.go":  "draws the curve that only a WarmUp has",
+	"internal/replay/need.go":             "the one number of a limit is another field in each",
 	"bench/":                              "checks the engines against limits that it computes itself",
 }
 

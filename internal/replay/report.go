@@ -16,10 +16,13 @@ import (
 // the lines.
 type Report struct {
 	Reading
-	Keys   int           `json:"keys"` // distinct keys
-	First  time.Time     `json:"-"`    // the earliest event; zero without events
-	Last   time.Time     `json:"-"`    // the latest event
-	Limits []LimitReport `json:"limits"`
+	Keys int `json:"keys"` // distinct keys
+	// Customers are those of the keys that are customers by an attribute of rules, CustomersBy. The others are addresses.
+	Customers   int           `json:"customers,omitempty"`
+	CustomersBy string        `json:"customers_by,omitempty"`
+	First       time.Time     `json:"-"` // the earliest event; zero without events
+	Last        time.Time     `json:"-"` // the latest event
+	Limits      []LimitReport `json:"limits"`
 	// Unshown are the limits whose windows are longer than the log.
 	Unshown []Unshown    `json:"unshown,omitempty"`
 	Holds   []HoldReport `json:"holds,omitempty"` // if they were tried: see Traffic.Holds
@@ -44,6 +47,7 @@ type LimitReport struct {
 	Refused      int64          `json:"refused"`
 	Delayed      int64          `json:"delayed,omitempty"` // admitted with a delay, by a leaky bucket
 	KeysRefused  int            `json:"keys_refused"`      // keys that were refused at least once
+	Unit         string         `json:"unit,omitempty"`    // what Admitted and Refused count, here and by key and minute; empty: requests
 	WorstKeys    []KeyReport    `json:"worst_keys"`        // the most refused first; empty without refusals
 	WorstMinutes []MinuteReport `json:"worst_minutes"`     // the most refused first; empty without refusals
 	Series       tape.Series    `json:"-"`                 // requests over time, from the first event
@@ -69,6 +73,14 @@ type RuleReport struct {
 	Elsewhere int64 `json:"refused_elsewhere,omitempty"`
 	// Clients are those that were refused at least once.
 	Clients int `json:"clients_refused"`
+	// Customers are those of Clients that are customers, of all rules together.
+	Customers int `json:"customers_refused,omitempty"`
+	// Keys is the number of keys that the rule decided, and Subject what one is called, such as customer.
+	Keys    int    `json:"keys,omitempty"`
+	Subject string `json:"subject,omitempty"`
+	// Spares is the smallest limit of the form of the rule's that would have refused nothing; empty if none is known.
+	Spares string       `json:"spares,omitempty"`
+	Plans  []PlanReport `json:"plans,omitempty"`
 	// Unsure counts requests, among those decided, whose decision depends on when exactly within the bounds of their stamps they came.
 	Unsure int64 `json:"unsure,omitempty"`
 	// Otherwise counts requests of a recording, among those decided, that its daemon decided otherwise.
@@ -76,6 +88,19 @@ type RuleReport struct {
 	// Undecided counts requests that are not among the others: the log lacks an attribute on which a rule depends.
 	Undecided int64  `json:"undecided,omitempty"`
 	Lacks     []Lack `json:"lacks,omitempty"`
+}
+
+// PlanReport is what a rule did to the requests of one of its plans.
+type PlanReport struct {
+	Plan        string        `json:"plan,omitempty"` // empty: of none that the rule names
+	Own         bool          `json:"own,omitempty"`  // the keys that have limits of their own, together
+	Limit       string        `json:"limit,omitempty"`
+	Keys        int           `json:"keys"`
+	KeysRefused int           `json:"keys_refused"`
+	Admitted    int64         `json:"admitted"`
+	Refused     int64         `json:"refused"`
+	Worst       *MinuteReport `json:"worst_minute,omitempty"`
+	Spares      string        `json:"spares,omitempty"` // as in RuleReport
 }
 
 // Lack is an attribute that a log lacks, and the number of requests that a rule could not decide without it.
@@ -86,10 +111,37 @@ type Lack struct {
 
 // KeyReport is the result for one key under one candidate. A key that is not UTF-8 is quoted.
 type KeyReport struct {
-	Key      string `json:"key"`
-	Admitted int64  `json:"admitted"`
-	Refused  int64  `json:"refused"`
+	Key  string `json:"key"`
+	Name string `json:"name,omitempty"` // of the customer whose key it is, if the program was told it
+	Plan string `json:"plan,omitempty"` // of a rule that has plans
+	// Address is true of an address among customers.
+	Address  bool  `json:"address,omitempty"`
+	Admitted int64 `json:"admitted"`
+	Refused  int64 `json:"refused"`
+	// Needs is the burst or count with which nothing of it would have been refused, or 0 if that is not known.
+	Needs int64     `json:"needs,omitempty"`
+	From  time.Time `json:"-"` // its first refusal
+	To    time.Time `json:"-"` // its last one
 }
+
+// Name names the keys of the report, those of which name knows a name.
+func (r *Report) Name(name func(key string) string) {
+	for i := range r.Limits {
+		for j := range r.Limits[i].WorstKeys {
+			k := &r.Limits[i].WorstKeys[j]
+			k.Name = name(k.Key)
+		}
+	}
+	if r.Difference != nil {
+		for i := range r.Difference.Keys {
+			k := &r.Difference.Keys[i]
+			k.Name = name(k.Key)
+		}
+	}
+}
+
+// Called returns the name of the customer, or the key of one without a name.
+func (k KeyReport) Called() string { return cmp.Or(k.Name, k.Key) }
 
 // MinuteReport is the result for one minute under one candidate, over all keys.
 type MinuteReport struct {
@@ -125,7 +177,7 @@ type outcome struct {
 	total   tally
 	delayed int64
 
-	key     tally // of the current key
+	key     keyTally // the current one
 	refused []keyTally
 
 	first  int64 // the time of the earliest event
@@ -142,6 +194,7 @@ type tally struct{ admitted, refused int64 }
 type keyTally struct {
 	id int
 	tally
+	from, to int64 // the first refusal and the last
 }
 
 type minuteTally struct {
@@ -160,28 +213,37 @@ func newOutcome(first, last int64) *outcome {
 	return &outcome{first: first, series: series, minutes: map[int64]*tally{}}
 }
 
-func (t *tally) count(allowed bool) {
+func (t *tally) count(allowed bool, n int64) {
 	if allowed {
-		t.admitted++
+		t.admitted += n
 	} else {
-		t.refused++
+		t.refused += n
+	}
+}
+
+func (k *keyTally) count(now int64, allowed bool, n int64) {
+	if k.tally.count(allowed, n); !allowed {
+		if k.from == 0 {
+			k.from = now
+		}
+		k.to = now
 	}
 }
 
 func (o *outcome) count(now int64, d weir.Decision) {
-	o.key.count(d.Allowed)
-	o.note(now, d)
+	o.key.count(now, d.Allowed, 1)
+	o.note(now, d, 1)
 }
 
 // note counts a decision by time.
-func (o *outcome) note(now int64, d weir.Decision) {
-	o.minuteOf(now).count(d.Allowed)
+func (o *outcome) note(now int64, d weir.Decision, n int64) {
+	o.minuteOf(now).count(d.Allowed, n)
 	at := tape.Since(o.first, now)
-	o.series.Offer(at, 1)
+	o.series.Offer(at, n)
 	if d.Allowed {
-		o.series.Admit(at, 1)
+		o.series.Admit(at, n)
 	} else {
-		o.series.Refuse(at, 1)
+		o.series.Refuse(at, n)
 	}
 	if d.Delay > 0 {
 		o.delayed++
@@ -208,9 +270,10 @@ func (o *outcome) endKey(id int) {
 	o.total.admitted += o.key.admitted
 	o.total.refused += o.key.refused
 	if o.key.refused > 0 {
-		o.refused = append(o.refused, keyTally{id, o.key})
+		o.key.id = id
+		o.refused = append(o.refused, o.key)
 	}
-	o.key = tally{}
+	o.key = keyTally{}
 }
 
 func (o *outcome) report(limit string, keys []string, top int) LimitReport {
@@ -233,9 +296,13 @@ func (o *outcome) worstKeys(keys []string, top int) []KeyReport {
 	})
 	worst := make([]KeyReport, 0, min(len(o.refused), max(top, 0)))
 	for _, k := range o.refused[:cap(worst)] {
-		worst = append(worst, KeyReport{Key: valid(keys[k.id]), Admitted: k.admitted, Refused: k.refused})
+		worst = append(worst, k.report(keys))
 	}
 	return worst
+}
+
+func (k *keyTally) report(keys []string) KeyReport {
+	return KeyReport{Key: valid(keys[k.id]), Admitted: k.admitted, Refused: k.refused, From: time.Unix(0, k.from).UTC(), To: time.Unix(0, k.to).UTC()}
 }
 
 // worstMinutes returns the minutes with the most refusals. Minutes with equal counts are in order of time.
@@ -267,10 +334,14 @@ type Difference struct {
 // KeyDifference is what two limits refuse one key.
 type KeyDifference struct {
 	Key      string `json:"key"`
+	Name     string `json:"name,omitempty"` // as in KeyReport
 	Requests int64  `json:"requests"`
 	First    int64  `json:"first"`  // refused by the first limit
 	Second   int64  `json:"second"` // refused by the second limit
 }
+
+// Called returns the name of the customer, or the key of one without a name.
+func (d KeyDifference) Called() string { return cmp.Or(d.Name, d.Key) }
 
 // difference compares two outcomes of the same traffic. Keys with equal differences are in order of name.
 func difference(first, second *outcome, keys []string, top int) *Difference {

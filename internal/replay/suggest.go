@@ -157,6 +157,15 @@ func (s Suggestion) beats(other Suggestion) bool {
 	return noWorse && better
 }
 
+// Name names the keys of the suggestions, those of which name knows a name.
+func (s *Suggestions) Name(name func(key string) string) {
+	for i := range s.Limits {
+		if k := s.Limits[i].Worst; k != nil {
+			k.Name = name(k.Key)
+		}
+	}
+}
+
 // DrawnCurves returns the curves for a picture. It leaves out token buckets between the one of the lowest rate, the one of
 // the highest, and the proposed one.
 func (s Suggestions) DrawnCurves() (drawn []Curve) {

@@ -14,15 +14,16 @@ import (
 // of a week. What such a limit refuses in the log says little; the pace says more.
 type Unshown struct {
 	Limit   string  `json:"limit"`
-	Count   int64   `json:"count"`          // the units of a window
-	Window  float64 `json:"window_seconds"` // of a month, 30 days
-	Log     float64 `json:"log_seconds"`    // how long the log is
-	Most    int64   `json:"most"`           // the units of the key that asks for most in the log
-	Reaches int64   `json:"reaches"`        // what that key asks for in a window at this pace
-	Keys    int     `json:"keys_beyond"`    // the keys that ask for more than Count in a window, each at its pace
-	File    string  `json:"file,omitempty"` // of a rules file
-	Rule    string  `json:"rule,omitempty"` // of a rules file
-	Unit    string  `json:"unit,omitempty"` // of a quota, such as month
+	Count   int64   `json:"count"`             // the units of a window
+	Window  float64 `json:"window_seconds"`    // of a month, 30 days
+	Log     float64 `json:"log_seconds"`       // how long the log is
+	Most    int64   `json:"most"`              // the units of the key that asks for most in the log
+	Reaches int64   `json:"reaches"`           // what that key asks for in a window at this pace
+	Keys    int     `json:"keys_beyond"`       // the keys that ask for more than Count in a window, each at its pace
+	File    string  `json:"file,omitempty"`    // of a rules file
+	Rule    string  `json:"rule,omitempty"`    // of a rules file
+	Unit    string  `json:"unit,omitempty"`    // of a quota, such as month
+	Subject string  `json:"subject,omitempty"` // what a key of a rule is called, such as customer
 }
 
 // units are the lengths by which a pace is told for quotas, whose windows differ in length.

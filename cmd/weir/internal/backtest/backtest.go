@@ -26,9 +26,10 @@ type File struct {
 
 // Line is a request that was logged.
 type Line struct {
-	At       int64 // the instant at which it is decided, in nanoseconds since the Unix epoch
-	From, To int64 // it was decided at From or later, and before To; both are At if the instant is exact
-	Client   []byte
+	At       int64         // the instant at which it is decided, in nanoseconds since the Unix epoch
+	From, To int64         // it was decided at From or later, and before To; both are At if the instant is exact
+	Client   []byte        // whose request it is
+	Keyed    bool          // Client is a customer, and not an address
 	Request  rules.Partial // nil of a recording
 	Recorded *Recorded     // nil of other logs
 }
@@ -45,7 +46,9 @@ type Recorded struct {
 // Traffic holds requests, and what each file makes of them.
 type Traffic struct {
 	tries    []*try
+	subject  subject
 	clients  *names
+	keyed    []bool // by client: it is a customer, and not an address
 	events   []event
 	numbers  [][]uint32 // by file: the numbers of the outcomes of the events
 	recorded int64      // events of recordings
@@ -81,7 +84,7 @@ const grain = 100_000
 
 // New returns a Traffic without requests.
 func New(files ...File) *Traffic {
-	t := &Traffic{clients: newNames(), numbers: make([][]uint32, len(files)), exact: true, mostEvents: mostEvents, mostOutcomes: mostOutcomes}
+	t := &Traffic{subject: subjectOfFiles(files), clients: newNames(), numbers: make([][]uint32, len(files)), exact: true, mostEvents: mostEvents, mostOutcomes: mostOutcomes}
 	for _, f := range files {
 		t.tries = append(t.tries, newTry(f))
 	}
@@ -118,6 +121,9 @@ func (t *Traffic) Add(l *Line) error {
 	client, err := t.clients.of(l.Client)
 	if err != nil {
 		return err
+	}
+	if int(client) == len(t.keyed) {
+		t.keyed = append(t.keyed, l.Keyed)
 	}
 	e := event{at: l.At, before: grains(l.At - l.From), after: grains(l.To - l.At), client: client}
 	if l.Recorded != nil {
@@ -173,16 +179,19 @@ func (t *Traffic) cut(from, to int64) (dropped int64) {
 	return dropped
 }
 
-// clientsSeen returns the number of clients that have events.
-func (t *Traffic) clientsSeen() (n int) {
+// clientsSeen returns the number of clients that have events, and how many of them are customers.
+func (t *Traffic) clientsSeen() (n, customers int) {
 	seen := make([]bool, len(t.clients.texts))
 	for i := range t.events {
 		if c := t.events[i].client; !seen[c] {
 			seen[c] = true
 			n++
+			if t.keyed[c] {
+				customers++
+			}
 		}
 	}
-	return n
+	return n, customers
 }
 
 // sort orders the events by time. Those of one instant keep the order of the log.

@@ -32,6 +32,7 @@ type rowResult struct {
 	otherwise int64
 	lacks     map[string]int64
 	clients   map[uint32]bool
+	plans     []*replay.Tally // of the row's plans; nil of one that decided nothing
 }
 
 // decision is what a file decides on one event.
@@ -97,7 +98,7 @@ func (t *Traffic) count(r *result, e *event, o *outcome, d decision) error {
 	if o.open {
 		r.undecided++
 	} else {
-		r.all.Count(e.at, e.client, d.Decision)
+		r.all.Count(e.at, e.client, d.Decision, 1)
 		if e.recorded && e.admitted != d.Allowed {
 			r.otherwise++
 		}
@@ -106,11 +107,11 @@ func (t *Traffic) count(r *result, e *event, o *outcome, d decision) error {
 			r.rows[d.by].inAll++
 		}
 	}
-	for _, a := range o.asks {
+	for i, a := range o.asks {
 		if !d.Allowed && d.by != a.row {
 			r.rows[a.row].elsewhere++
 		} else {
-			t.countRow(r, a, e, d.Decision)
+			t.countRow(r, a, e, d.Decision, o.requests[i].Cost)
 			if !o.open && e.recorded && e.admitted != d.Allowed {
 				r.rows[a.row].otherwise++
 			}
@@ -121,7 +122,7 @@ func (t *Traffic) count(r *result, e *event, o *outcome, d decision) error {
 		if err != nil {
 			return err
 		}
-		t.countRow(r, ask{o.by, key}, e, d.Decision)
+		t.countRow(r, ask{row: o.by, key: key, plan: -1}, e, d.Decision, 1)
 	}
 	for i, l := range o.lacks {
 		row := &r.rows[l.row]
@@ -136,12 +137,21 @@ func (t *Traffic) count(r *result, e *event, o *outcome, d decision) error {
 	return nil
 }
 
-func (t *Traffic) countRow(r *result, a ask, e *event, d weir.Decision) {
-	row := &r.rows[a.row]
+func (t *Traffic) countRow(r *result, a ask, e *event, d weir.Decision, units int64) {
+	row, of := &r.rows[a.row], r.try.rows[a.row]
 	if row.tally == nil {
-		row.tally = t.newTally()
+		row.tally, row.plans = t.newTally(), make([]*replay.Tally, len(of.plans))
 	}
-	row.tally.Count(e.at, a.key, d)
+	if of.unit == "" {
+		units = 1
+	}
+	row.tally.Count(e.at, a.key, d, units)
+	if len(of.plans) > 0 && a.plan >= 0 {
+		if row.plans[a.plan] == nil {
+			row.plans[a.plan] = t.newTally()
+		}
+		row.plans[a.plan].Count(e.at, a.key, d, units)
+	}
 	if !d.Allowed {
 		if row.clients == nil {
 			row.clients = map[uint32]bool{}
@@ -157,7 +167,7 @@ func (t *Traffic) tryBeside(r *result, e *event, o *outcome, engine weir.Engine)
 		if err != nil {
 			return err
 		}
-		t.countRow(r, a, e, d)
+		t.countRow(r, a, e, d, o.beside[i].Cost)
 	}
 	return nil
 }

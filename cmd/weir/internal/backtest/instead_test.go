@@ -25,7 +25,7 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := backtest.Text(report, screen.Screen{})
+	got := backtest.Text(report, 0, screen.Screen{})
 	for rule, want := range map[string]bool{"tokens is charged after the work": true, "jobs estimates what a reservation holds": true, "plain ": false} {
 		if strings.Contains(got, "replayed otherwise: "+rule) != want {
 			t.Errorf("%s: %v is wrong in the report:\n%s", rule, !want, got)

@@ -16,6 +16,7 @@ type Logs struct {
 	reads   bool // a rule reads the client, so a line without one says too little
 	line    Line
 	source  source
+	who     subjects
 
 	rule, key, cost, allowed, hashed accesslog.Slot // of a recording
 }
@@ -25,6 +26,9 @@ type Logs struct {
 func NewLogs(traffic *Traffic, reader *accesslog.Reader, longest time.Duration) *Logs {
 	l := &Logs{Reader: reader, traffic: traffic, longest: longest, client: reader.Want("ip"),
 		rule: reader.Want("rule"), key: reader.Want("key"), cost: reader.Want("cost"), allowed: reader.Want("allowed"), hashed: reader.Want("hashed")}
+	if l.who.subject = traffic.subject; l.who.attribute != "" {
+		l.who.slots = slotsOf(reader, l.who.attribute)
+	}
 	l.source = source{slots: map[string][]accesslog.Slot{}, texts: map[string]string{}}
 	for _, try := range traffic.tries {
 		for _, name := range try.config.Mentions() {
@@ -67,7 +71,7 @@ func (l *Logs) Entry(e *accesslog.Entry) (why string, err error) {
 	if !ok && l.reads {
 		return e.Why(l.client), nil
 	}
-	l.line.Client = client
+	l.line.Client, l.line.Keyed = l.who.of(e, client)
 	l.line.At, l.line.From, l.line.To = l.bounds(e)
 	l.source.entry = e
 	l.line.Request = &l.source
@@ -86,7 +90,7 @@ func (l *Logs) recorded(e *accesslog.Entry, rule, key []byte, allowed bool) (why
 	if err != nil || cost < 0 {
 		return "is of a recording, and has no cost that is a number from 0", nil
 	}
-	l.line = Line{At: e.Time, From: e.Time, To: e.Time, Client: key, Recorded: &Recorded{l.source.text(rule), l.source.text(key), cost, allowed, string(hashed) == "true"}}
+	l.line = Line{At: e.Time, From: e.Time, To: e.Time, Client: key, Keyed: l.who.attribute != "", Recorded: &Recorded{l.source.text(rule), l.source.text(key), cost, allowed, string(hashed) == "true"}}
 	return "", l.traffic.Add(&l.line)
 }
 

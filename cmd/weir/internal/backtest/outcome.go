@@ -30,6 +30,8 @@ type row struct {
 	text   string      // of the limit
 	name   string
 	beside bool   // a shadow or a candidate
+	unit   string // of its costs, or "" for requests
+	plans  []plan // of a rule that has any
 	keys   *names // that the rule decides by; shared with the rule in whose budget it counts
 }
 
@@ -55,8 +57,9 @@ const (
 
 // ask is a key of a row.
 type ask struct {
-	row int
-	key uint32
+	row  int
+	key  uint32
+	plan int // of the row
 }
 
 // lack is an attribute that a log lacks, and the row of the rule that depends on it.
@@ -69,7 +72,11 @@ func newTry(f File) *try {
 	t := &try{name: f.Name, config: f.Config, rowOf: map[*rules.Rule]int{}, candidates: map[*rules.Rule]int{},
 		named: map[*rules.Rule]bool{}, limits: map[*weir.Rule]int{}, known: map[string]uint32{}}
 	add := func(r *rules.Rule, name, text string, beside bool) int {
-		t.rows = append(t.rows, &row{rule: r, name: name, text: text, beside: beside, keys: newNames()})
+		at := &row{rule: r, name: name, text: text, beside: beside, keys: newNames()}
+		if r != nil {
+			at.unit, at.plans = unitOf(f.Config, r), plansOf(r, text)
+		}
+		t.rows = append(t.rows, at)
 		return len(t.rows) - 1
 	}
 	for _, r := range f.Config.Rules {
@@ -136,7 +143,7 @@ func (t *try) sign(asks []ask) ([]ask, error) {
 			limit = len(t.limits)
 			t.limits[q.Rule] = limit
 		}
-		asks = append(asks, ask{row, key})
+		asks = append(asks, ask{row: row, key: key})
 		for _, n := range [...]uint64{uint64(row), uint64(key), uint64(limit), uint64(q.Cost)} {
 			s = binary.AppendUvarint(s, n)
 		}
@@ -167,6 +174,10 @@ func (t *try) request(i int) (q *weir.Request, row int) {
 func (t *try) kept(asks []ask) outcome {
 	o := &t.outcome
 	k := outcome{by: -1, requests: slices.Clone(o.Requests), beside: slices.Clone(o.Beside), open: o.Open()}
+	for i := range asks {
+		q, row := t.request(i)
+		asks[i].plan = t.rows[row].planOf(q.Rule)
+	}
 	k.asks, k.besides = slices.Clone(asks[:len(o.Requests)]), slices.Clone(asks[len(o.Requests):])
 	switch {
 	case o.Rule != nil:

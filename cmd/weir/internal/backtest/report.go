@@ -22,7 +22,10 @@ type Options struct {
 // Report decides all requests by each file. Lines and reasons are those of the reader, which the caller adds.
 func (t *Traffic) Report(o Options) (replay.Report, error) {
 	t.sort()
-	report := replay.Report{Keys: t.clientsSeen(), Limits: []replay.LimitReport{}}
+	report := replay.Report{Limits: []replay.LimitReport{}}
+	if report.Keys, report.Customers = t.clientsSeen(); report.Customers > 0 {
+		report.CustomersBy = t.subject.attribute
+	}
 	if len(t.events) == 0 {
 		return report, nil
 	}
@@ -33,7 +36,8 @@ func (t *Traffic) Report(o Options) (replay.Report, error) {
 		return report, err
 	}
 	for at, r := range results {
-		reports := r.report(t.clients.texts, o.Top)
+		reports, rows := r.report(t, o.Top)
+		t.addNeeds(at, r, reports[1:], rows)
 		if err := t.addTimelines(at, &reports[0], o.Timelines); err != nil {
 			return report, err
 		}
@@ -105,10 +109,20 @@ func (t *Traffic) findUnsure(r *result) error {
 }
 
 // report returns the report of all rules together, and those of the rules that had something to decide or could not.
-func (r *result) report(clients []string, top int) []replay.LimitReport {
-	all := r.all.Report(allTogether, clients, top)
-	all.RuleReport = &replay.RuleReport{File: r.name, Clients: len(r.clients), Unsure: r.unsure, Otherwise: r.otherwise, Undecided: r.undecided, Lacks: listed(r.lacks)}
-	reports := []replay.LimitReport{all}
+func (r *result) report(t *Traffic, top int) (reports []replay.LimitReport, rows []int) {
+	all := r.all.Report(allTogether, t.clients.texts, top)
+	all.RuleReport = &replay.RuleReport{File: r.name, Keys: r.all.Keys(), Clients: len(r.clients), Unsure: r.unsure, Otherwise: r.otherwise, Undecided: r.undecided, Lacks: listed(r.lacks)}
+	for c := range r.clients {
+		if t.keyed[c] {
+			all.Customers++
+		}
+	}
+	for i := range all.WorstKeys {
+		k := &all.WorstKeys[i]
+		id, known := t.clients.ids[k.Key]
+		k.Address = known && t.subject.attribute != "" && !t.keyed[id]
+	}
+	reports = []replay.LimitReport{all}
 	for i, row := range r.try.rows {
 		got := &r.rows[i]
 		if row.rule == nil && got.tally == nil {
@@ -123,9 +137,14 @@ func (r *result) report(clients []string, top int) []replay.LimitReport {
 		for _, lack := range l.Lacks {
 			l.Undecided += lack.Requests
 		}
-		reports = append(reports, l)
+		l.Unit = row.unit
+		if got.tally != nil {
+			l.Keys, l.Plans = got.tally.Keys(), row.planReports(got.plans, row.keys.texts)
+		}
+		l.Subject = r.subjectOf(row)
+		reports, rows = append(reports, l), append(rows, i)
 	}
-	return reports
+	return reports, rows
 }
 
 // instead says how a rule is replayed otherwise than a daemon decides by it.

@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,12 +12,17 @@ import (
 )
 
 // Text returns the report for people: what each file and each of its rules would have decided, what could not be decided, and of
-// two files which clients would notice the change.
-func Text(report replay.Report, s screen.Screen) string {
+// two files which clients would notice the change. A price above 0 is that of each unit of a cost.
+func Text(report replay.Report, price float64, s screen.Screen) string {
 	var b strings.Builder
-	b.WriteString(s.Table(ruleTable(report.Limits)))
-	if has(report.Limits, func(l replay.LimitReport) int64 { return l.Unsure }) {
-		b.WriteString(s.Wrap("\nunsure: these decisions depend on when exactly the requests came, within the resolution of the log and the time that they took\n", 0))
+	for _, limits := range ByFile(report.Limits) {
+		for _, sentence := range slices.Concat(Answer(report, limits), Bill(limits, price)) {
+			b.WriteString(s.Wrap(cli.Printable(sentence)+"\n", 2))
+		}
+	}
+	b.WriteString("\n" + s.Table(ruleTable(report)) + "\n")
+	for _, f := range Figures(report.Limits) {
+		b.WriteString(s.Wrap(f.Title+": "+f.Means+"\n", 2))
 	}
 	for _, l := range report.Limits {
 		if l.RuleReport != nil && l.ByName {
@@ -32,7 +38,7 @@ func Text(report replay.Report, s screen.Screen) string {
 		b.WriteString("\n" + s.Table(lacks))
 	}
 	if d := report.Difference; d != nil {
-		writeDifference(&b, d, files(report.Limits), s)
+		writeDifference(&b, d, Who(report), files(report.Limits), s)
 	}
 	return b.String()
 }
@@ -71,6 +77,7 @@ func has(limits []replay.LimitReport, count func(replay.LimitReport) int64) bool
 // Figure is a column that only some reports have.
 type Figure struct {
 	Title string
+	Means string // in words
 	Count func(replay.LimitReport) int64
 }
 
@@ -80,16 +87,17 @@ func Figures(limits []replay.LimitReport) []Figure {
 }
 
 var figures = []Figure{
-	{"refused by others", func(l replay.LimitReport) int64 { return l.Elsewhere }},
-	{"not as recorded", func(l replay.LimitReport) int64 { return l.Otherwise }},
-	{"unsure", func(l replay.LimitReport) int64 { return l.Unsure }},
-	{"undecided", func(l replay.LimitReport) int64 { return l.Undecided }},
-	{"delayed", func(l replay.LimitReport) int64 { return l.Delayed }},
+	{"refused by others", "requests that a rule decided and another one refused", func(l replay.LimitReport) int64 { return l.Elsewhere }},
+	{"not as recorded", "requests that the daemon of the recording decided otherwise", func(l replay.LimitReport) int64 { return l.Otherwise }},
+	{"unsure", "decisions that depend on when exactly the requests came, within the resolution of the log and the time that they took", func(l replay.LimitReport) int64 { return l.Unsure }},
+	{"undecided", "requests of which the log lacks an attribute on which a rule depends", func(l replay.LimitReport) int64 { return l.Undecided }},
+	{"delayed", "requests that were admitted after a wait", func(l replay.LimitReport) int64 { return l.Delayed }},
 }
 
-func ruleTable(limits []replay.LimitReport) screen.Table {
+func ruleTable(report replay.Report) screen.Table {
+	limits := report.Limits
 	t := screen.Table{Columns: []screen.Column{{Title: "rule"}, {Title: "limit", Rank: 3}, {Title: "admitted", Colour: screen.Admitted}, {Title: "refused", Colour: screen.Refused},
-		{Title: "share", Rank: 2}, {Title: "clients refused", Rank: 1}}}
+		{Title: "share", Rank: 2}, {Title: "would notice", Rank: 1}}}
 	shown := Figures(limits)
 	for _, c := range shown {
 		t.Columns = append(t.Columns, screen.Column{Title: c.Title, Rank: 1})
@@ -99,17 +107,40 @@ func ruleTable(limits []replay.LimitReport) screen.Table {
 		if l.Rule == "" {
 			name, text = cli.Printable(Title(l)), ""
 		}
-		row := []string{name, text, cli.Thousands(l.Admitted), cli.Thousands(l.Refused), Share(l), cli.Thousands(int64(l.Clients))}
+		row := []string{name, text, Amount(l.Admitted, l.Unit), Amount(l.Refused, l.Unit), Share(l), Noticing(report, l)}
 		for _, c := range shown {
 			row = append(row, cli.Thousands(c.Count(l)))
 		}
 		t.Rows = append(t.Rows, row)
+		if l.RuleReport == nil {
+			continue
+		}
+		for _, p := range l.Plans {
+			t.Rows = append(t.Rows, []string{"    " + cli.Printable(PlanName(p)), cli.Printable(p.Limit), Amount(p.Admitted, l.Unit), Amount(p.Refused, l.Unit),
+				cli.Percent(p.Refused, p.Admitted+p.Refused), Of(p.KeysRefused, p.Keys, cmp.Or(l.Subject, key))})
+		}
 	}
 	return t
 }
 
+// Amount returns a number of requests, or of units of a cost with their name.
+func Amount(n int64, unit string) string {
+	if unit == "" {
+		return cli.Thousands(n)
+	}
+	return Counted(n, unit)
+}
+
+// PlanName returns what a plan is called in tables.
+func PlanName(p replay.PlanReport) string {
+	return (&plan{name: p.Plan, own: p.Own}).called()
+}
+
 // Share returns the share of refused requests among those that a rule decided.
 func Share(l replay.LimitReport) string {
+	if l.Unit != "" {
+		return cli.Percent(l.Refused, l.Admitted+l.Refused)
+	}
 	return cli.Percent(l.Refused, l.Admitted+l.Refused+l.Elsewhere)
 }
 
@@ -126,21 +157,21 @@ func lackTable(limits []replay.LimitReport) screen.Table {
 	return t
 }
 
-func writeDifference(b *strings.Builder, d *replay.Difference, files []string, s screen.Screen) {
+func writeDifference(b *strings.Builder, d *replay.Difference, who string, files []string, s screen.Screen) {
 	b.WriteString(s.Wrap(fmt.Sprintf("\nfrom %s to %s: %s refused newly, %s refused no longer, %s by both\n", files[0], files[1],
-		cli.Plural(int64(d.OnlySecond), "client"), cli.Thousands(int64(d.OnlyFirst)), cli.Thousands(int64(d.Both))), 2))
-	b.WriteString(Noticing("clients", d, s))
+		cli.Plural(int64(d.OnlySecond), who), cli.Thousands(int64(d.OnlyFirst)), cli.Thousands(int64(d.Both))), 2))
+	b.WriteString(Changes(who+"s", d, s))
 }
 
-// Noticing returns the table of those that would notice a change; it is empty if there are none.
-func Noticing(who string, d *replay.Difference, s screen.Screen) string {
+// Changes returns the table of those that would notice a change; it is empty if there are none.
+func Changes(who string, d *replay.Difference, s screen.Screen) string {
 	if len(d.Keys) == 0 {
 		return ""
 	}
 	t := screen.Table{Indent: "  ", Columns: []screen.Column{{Title: who + " that notice"}, {Title: "requests", Rank: 1},
 		{Title: "refused", Colour: screen.Refused}, {Title: "then", Colour: screen.Refused}}}
 	for _, k := range d.Keys {
-		t.Rows = append(t.Rows, []string{cli.Shorten(cli.Printable(k.Key)), cli.Thousands(k.Requests), cli.Thousands(k.First), cli.Thousands(k.Second)})
+		t.Rows = append(t.Rows, []string{cli.Shorten(cli.Printable(k.Called())), cli.Thousands(k.Requests), cli.Thousands(k.First), cli.Thousands(k.Second)})
 	}
 	return s.Table(t)
 }

@@ -22,7 +22,7 @@ func (t *Traffic) addTimelines(at int, all *replay.LimitReport, most int) error 
 	}
 	_, err := t.decide(at, func() {}, func(event int, o *outcome, d decision) {
 		if tally, ok := tallies[t.events[event].client]; ok && !o.open {
-			tally.Count(t.events[event].at, 0, d.Decision)
+			tally.Count(t.events[event].at, 0, d.Decision, 1)
 		}
 	})
 	for _, tally := range order {

@@ -38,6 +38,7 @@ func (t *Traffic) unshown(at int, first, last time.Time) (all []replay.Unshown) 
 	}
 	for _, p := range places {
 		for _, u := range limits[p] {
+			u.Subject = try.subjectOf(try.rows[p.row])
 			if u.Rule = try.rows[p.row].name; len(t.tries) > 1 {
 				u.File = try.name
 			}

@@ -10,6 +10,9 @@ import (
 
 // UnshownText says in a sentence that a log cannot show a limit, and what its pace would reach. who is what a key is called.
 func UnshownText(u replay.Unshown, one, many string) string {
+	if u.Subject != "" {
+		one, many = u.Subject, u.Subject+"s"
+	}
 	name := Printable(u.Limit)
 	if u.Rule != "" {
 		name = "rule " + Printable(u.Rule) + ", " + name

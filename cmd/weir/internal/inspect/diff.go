@@ -77,7 +77,7 @@ func (d *diff) run(cmd *cobra.Command, args []string) error {
 			Log     replay.Report  `json:"log"`
 		}{changes, report}
 		s := cli.ScreenOf(cmd.OutOrStdout())
-		text += "\n" + s.Wrap(cli.UnshownLines(report.Unshown, "key", "keys"), 2) + backtest.Text(report, s)
+		text += "\n" + s.Wrap(cli.UnshownLines(report.Unshown, "key", "keys"), 2) + backtest.Text(report, 0, s)
 	}
 	if err := d.form.write("rules diff", cmd.OutOrStdout(), value, text); err != nil {
 		return err

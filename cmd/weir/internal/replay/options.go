@@ -17,14 +17,21 @@ type options struct {
 	target  replay.Target
 	top     int
 	names   bool // in the page of --report
-	holds   holdOptions
-	reading readOptions
-	longest time.Duration // of a request
-	isSet   func(flag string) bool
+	// customers is a file of their names, and named finds the name of a key in it.
+	customers string
+	named     func(key string) string
+	price     float64 // of a unit of a cost; 0 without one
+	holds     holdOptions
+	reading   readOptions
+	longest   time.Duration // of a request
+	isSet     func(flag string) bool
 }
 
 // targetForms are an example of each target.
 var targetForms = []string{"refuse 0.1% of clients", "refuse 0.1% of requests", "spare 99.9%", "at most 200/s in all"}
+
+// mostPrice bounds the price of a unit.
+const mostPrice = 1e9
 
 // parse reads the flags.
 func (o *options) parse() (key replay.Key, candidates []replay.Candidate, err error) {
@@ -40,6 +47,8 @@ func (o *options) parse() (key replay.Key, candidates []replay.Candidate, err er
 		return key, nil, cli.Misusef("leave out --top; the page of --report has all that it shows", "--top with --suggest, which lists no worst keys")
 	case o.names && o.Report == "":
 		return key, nil, cli.Misusef("add the page: --report report.html --names", "--names without --report")
+	case o.isSet("price") && (len(o.Config) == 0 || !(o.price > 0) || o.price > mostPrice):
+		return key, nil, cli.Misusef("a price is that of a unit of a cost, such as --price 0.002 beside --config weir.yaml", "--price: %v is not above 0 and at most %v, or there is no --config", o.price, float64(mostPrice))
 	case len(o.Config) == 0 && o.isSet("request-time"):
 		return key, nil, cli.Misusef("limits are tried at the time of each line; rules are too, and need it for what is unsure", "--request-time without --config")
 	}
@@ -55,6 +64,9 @@ func (o *options) parse() (key replay.Key, candidates []replay.Candidate, err er
 		if err = o.checkRules(key); err != nil {
 			return key, nil, err
 		}
+	}
+	if o.named, err = customersOf(o.customers); err != nil {
+		return key, nil, err
 	}
 	if err = o.holds.check(o.cost != "", o.suggest != ""); err != nil {
 		return key, nil, err

@@ -47,7 +47,7 @@ func (o *options) writePageOfRules(logs []string, files []backtest.File, result 
 	if o.Report == "" {
 		return nil
 	}
-	return o.Unreported(report.Write(o.Report, report.Rules{Logs: logs, Files: files, Result: result, Names: o.names}))
+	return o.Unreported(report.Write(o.Report, report.Rules{Logs: logs, Files: files, Result: result, Names: o.names, Price: o.price}))
 }
 
 // writePageOfSuggestions replays the proposed limit, so that the page shows what it would have done.
@@ -67,5 +67,6 @@ func (o *options) writePageOfSuggestions(traffic *replay.Traffic, key replay.Key
 	if err != nil {
 		return cli.Fail(o.Of(err), "this is a bug in weir: please report it with the target")
 	}
+	result.Name(o.named)
 	return o.writePage(files, key, result, &found)
 }

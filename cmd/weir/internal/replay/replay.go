@@ -44,7 +44,7 @@ tightest, and says why. A client is a value of --key.
                            clock, of all clients together
 
 With --report it also writes a page with pictures and tables, one file that goes into
-a mail. Keys in it are masked, unless --names shows them.
+a mail. Keys in it are masked, unless --names shows them, or --customers names them.
 
 A FILE is an access log, plain or gzip, of nginx, Apache, Caddy, Traefik, Envoy,
 HAProxy, an AWS load balancer, CloudFront, S3, Cloudflare, Google Cloud or IIS,
@@ -86,6 +86,8 @@ and shows the first of them.`,
 	flags.StringVar(&o.cost, "cost", "", "read the cost of each line from this `FIELD` of JSON lines; without it each costs 1")
 	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
 	flags.BoolVar(&o.names, "names", false, "show keys in the page of --report, which masks them by default")
+	flags.StringVar(&o.customers, "customers", "", "name the customers whose keys are in this `FILE`, lines of a key and a name, in what is printed and in the page of --report")
+	flags.Float64Var(&o.price, "price", 0, "with --config: say what the units of costs come to, each at this `PRICE`")
 	o.reading.addFlags(cmd)
 	o.holds.addFlags(cmd)
 	flags.Lookup("config").Usage = "decide by the rules of this `FILE`, or of a directory, as weir serve does; repeat the flag to compare files"
@@ -126,6 +128,7 @@ func (o *options) run(ctx context.Context, files []string, in io.Reader, out, er
 	if err != nil {
 		return cli.Fail(err, "this is a bug in weir: please report it with the limit text")
 	}
+	report.Name(o.named)
 	if o.holds.percent > 0 {
 		if report.Holds, err = o.holds.try(traffic, candidates); err != nil {
 			return err

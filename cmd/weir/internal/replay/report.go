@@ -24,7 +24,7 @@ func reportTable(key replay.Key, report replay.Report, s screen.Screen) string {
 	}
 	writeDifference(&b, report, s)
 	for _, l := range report.Limits {
-		writeWorst(&b, l, s)
+		writeWorst(&b, "key", l, s)
 	}
 	return b.String()
 }
@@ -85,17 +85,32 @@ func writeDifference(b *strings.Builder, report replay.Report, s screen.Screen) 
 	}
 	b.WriteString(s.Wrap(fmt.Sprintf("\nfrom the first limit to the second: %s refused no longer, %s refused newly, %s by both\n",
 		cli.Plural(int64(d.OnlyFirst), "key"), cli.Thousands(int64(d.OnlySecond)), cli.Thousands(int64(d.Both))), 2))
-	b.WriteString(backtest.Noticing("keys", d, s))
+	b.WriteString(backtest.Changes("keys", d, s))
 }
 
-func writeWorst(b *strings.Builder, l replay.LimitReport, s screen.Screen) {
+func writeWorst(b *strings.Builder, who string, l replay.LimitReport, s screen.Screen) {
 	if len(l.WorstKeys) == 0 {
 		return
 	}
 	b.WriteString(s.Wrap(fmt.Sprintf("\n%s\n", cli.Printable(titleOf(l))), 2))
-	keys, minutes := worstTable("worst keys"), worstTable("worst minutes (UTC)")
+	keys, minutes := worstTable("worst "+who+"s"), worstTable("worst minutes (UTC)")
+	planned := slices.ContainsFunc(l.WorstKeys, func(k replay.KeyReport) bool { return k.Plan != "" })
+	needed := slices.ContainsFunc(l.WorstKeys, func(k replay.KeyReport) bool { return k.Needs > 0 })
+	if planned {
+		keys.Columns = append(keys.Columns, screen.Column{Title: "plan", Rank: 3})
+	}
+	if needed {
+		keys.Columns = append(keys.Columns, screen.Column{Title: "would need", Rank: 4})
+	}
 	for _, k := range l.WorstKeys {
-		keys.Rows = append(keys.Rows, []string{cli.Shorten(cli.Printable(k.Key)), cli.Thousands(k.Admitted), cli.Thousands(k.Refused), bar(k.Refused, l.WorstKeys[0].Refused)})
+		row := []string{cli.Shorten(cli.Printable(k.Called())), cli.Thousands(k.Admitted), cli.Thousands(k.Refused), bar(k.Refused, l.WorstKeys[0].Refused)}
+		if planned {
+			row = append(row, cli.Printable(k.Plan))
+		}
+		if needed {
+			row = append(row, numberText(k.Needs))
+		}
+		keys.Rows = append(keys.Rows, row)
 	}
 	for _, m := range l.WorstMinutes {
 		minutes.Rows = append(minutes.Rows, []string{m.Minute.Format("2006-01-02 15:04"), cli.Thousands(m.Admitted), cli.Thousands(m.Refused), bar(m.Refused, l.WorstMinutes[0].Refused)})
@@ -106,6 +121,13 @@ func writeWorst(b *strings.Builder, l replay.LimitReport, s screen.Screen) {
 func worstTable(title string) screen.Table {
 	return screen.Table{Indent: "  ", Columns: []screen.Column{{Title: title}, {Title: "admitted", Colour: screen.Admitted, Rank: 1},
 		{Title: "refused", Colour: screen.Refused}, {Colour: screen.Refused, Rank: 2}}}
+}
+
+func numberText(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return cli.Thousands(n)
 }
 
 // bar draws part as a fraction of most. A part above 0 is always visible.

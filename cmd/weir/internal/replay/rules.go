@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -47,6 +48,7 @@ func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out
 	if err != nil {
 		return err
 	}
+	report.Name(o.named)
 	if err := o.writePageOfRules(run.Logs, files, report); err != nil {
 		return err
 	}
@@ -68,10 +70,14 @@ func (o *options) printRules(out io.Writer, logs []string, report replay.Report)
 	return o.Write(out, report, plot, func(s screen.Screen, drawn string) string {
 		var b strings.Builder
 		b.WriteString(s.Wrap(cli.UnshownLines(report.Unshown, "key", "keys"), 2))
-		writeHead(&b, cli.Plural(int64(report.Keys), "client"), report, s)
-		b.WriteString(backtest.Text(report, s))
+		writeHead(&b, backtest.Seen(report), report, s)
+		b.WriteString(backtest.Text(report, o.price, s))
 		for _, l := range report.Limits {
-			writeWorst(&b, l, s)
+			who := cmp.Or(l.Subject, "key")
+			if backtest.OfFile(l) {
+				who = backtest.Who(report)
+			}
+			writeWorst(&b, who, l, s)
 		}
 		return b.String() + cli.Below(drawn)
 	})

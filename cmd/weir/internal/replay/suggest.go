@@ -18,6 +18,7 @@ func (o *options) writeSuggestions(traffic *replay.Traffic, key replay.Key, file
 	if err != nil {
 		return cli.Fail(o.Of(err), "this is a bug in weir: please report it with the target")
 	}
+	found.Name(o.named)
 	if err := o.writePageOfSuggestions(traffic, key, files, found, progress); err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func suggestionTable(found replay.Suggestions) screen.Table {
 	for _, l := range found.Limits {
 		worst, times := "", ""
 		if l.Worst != nil {
-			worst, times = cli.Shorten(cli.Printable(l.Worst.Key)), cli.Thousands(l.Worst.Refused)
+			worst, times = cli.Shorten(cli.Printable(l.Worst.Called())), cli.Thousands(l.Worst.Refused)
 		}
 		t.Rows = append(t.Rows, []string{l.Limit, cli.Thousands(l.Refused), cli.Percent(l.Refused, found.Requests), cli.Thousands(int64(l.KeysRefused)), cli.Percent(int64(l.KeysRefused), int64(found.Keys)),
 			worst, times, cli.Thousands(l.Peak), cli.Thousands(l.In1s), cli.Thousands(l.In1m), cli.Thousands(l.In1h)})

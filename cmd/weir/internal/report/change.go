@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // change shows who would notice the change from the first to the second of two limits, or files of rules.
@@ -23,7 +24,7 @@ func (p *replayPage) change() {
 	if len(keys) > 0 {
 		t := &table{What: p.who.many, First: 10, Columns: []column{{p.who.one, "key"}, {"requests", "n"}, {"refused before", "n"}, {"after", "n"}, {"change", "n"}}}
 		for _, k := range keys {
-			t.Rows = append(t.Rows, []string{p.names.of(k.Key), cli.Thousands(k.Requests), cli.Thousands(k.First), cli.Thousands(k.Second), signed(k.Second - k.First)})
+			t.Rows = append(t.Rows, []string{p.names.of(replay.KeyReport{Key: k.Key, Name: k.Name}), cli.Thousands(k.Requests), cli.Thousands(k.First), cli.Thousands(k.Second), signed(k.Second - k.First)})
 		}
 		t.Sums = []string{"all " + p.who.count(int64(p.Result.Keys)), cli.Thousands(a.Admitted + a.Refused), cli.Thousands(a.Refused), cli.Thousands(b.Refused), signed(b.Refused - a.Refused)}
 		s.Parts = append(s.Parts, part{Table: t})
@@ -42,7 +43,7 @@ func (p *replayPage) beforeAndAfter(keys int) chart {
 		c.Series[1].Values = append(c.Series[1].Values, &k.Second)
 	}
 	k := d.Keys[0]
-	c.Answer = fmt.Sprintf("For %s %s, %s of %s would have been refused before, and %s after.", p.who.one, p.names.of(k.Key), cli.Thousands(k.First), cli.Plural(k.Requests, "request"), cli.Thousands(k.Second))
+	c.Answer = fmt.Sprintf("For %s %s, %s of %s would have been refused before, and %s after.", p.who.one, p.names.of(replay.KeyReport{Key: k.Key, Name: k.Name}), cli.Thousands(k.First), cli.Plural(k.Requests, "request"), cli.Thousands(k.Second))
 	return c
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // names shows keys, or masks them.
@@ -25,9 +27,16 @@ func newNames(show bool) names {
 	return names{secret}
 }
 
-// of returns a key as readers see it: a mask, the same for the same key throughout a page, or the key with its unprintable
+// of returns a key as readers see it: the name of the customer, if the program was told it, or a mask, the same for the same key throughout a page, or the key with its unprintable
 // characters escaped.
-func (n names) of(key string) string {
+func (n names) of(k replay.KeyReport) string {
+	if k.Name != "" {
+		return shorten(visible(k.Name))
+	}
+	return n.key(k.Key)
+}
+
+func (n names) key(key string) string {
 	if n.secret == nil {
 		return shorten(visible(key))
 	}

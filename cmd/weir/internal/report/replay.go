@@ -31,12 +31,13 @@ type replayPage struct {
 	rows     int
 	names    names
 	who      noun
+	days     map[string]string    // by key: the figure of its requests over time
 	drawn    []int                // the limits with pictures, by place in Result.Limits
 	compared []replay.LimitReport // those that Result.Difference compares
 }
 
 func (r Replay) view(rows int) view {
-	p := replayPage{Replay: r, rows: rows, names: newNames(r.Names), who: nounOf(r.Key), compared: r.Result.Limits}
+	p := replayPage{Replay: r, days: map[string]string{}, rows: rows, names: newNames(r.Names), who: nounOf(r.Key), compared: r.Result.Limits}
 	all := make([]int, len(r.Result.Limits))
 	for i := range all {
 		all[i] = i
@@ -99,7 +100,11 @@ func (p *replayPage) head(headline string, lead []string) {
 		}
 		p.Headline, p.Lead = first[0], slices.Concat(first[1:], []string{headline}, lead)
 	}
-	p.About = fmt.Sprintf("%s of %s", cli.Plural(p.requests(), "request"), p.who.count(int64(p.Result.Keys)))
+	seen := p.who.count(int64(p.Result.Keys))
+	if p.Result.Customers > 0 {
+		seen = backtest.Seen(p.Result)
+	}
+	p.About = fmt.Sprintf("%s of %s", cli.Plural(p.requests(), "request"), seen)
 	if !p.Result.First.IsZero() {
 		p.About += fmt.Sprintf(", from %s to %s UTC", instant(p.Result.First), instant(p.Result.Last))
 	}
@@ -170,7 +175,7 @@ func whenWords(l replay.LimitReport) string {
 	}
 	m := l.WorstMinutes[0]
 	return fmt.Sprintf("The most within a minute of the clock was at %s: %s of %s.", m.Minute.Format("15:04 on 2 January"),
-		cli.Thousands(m.Refused), cli.Plural(m.Admitted+m.Refused, "request"))
+		cli.Thousands(m.Refused), backtest.Counted(m.Admitted+m.Refused, l.Unit))
 }
 
 // worst shows who would have been refused most, and when most was.
@@ -186,9 +191,11 @@ func (p *replayPage) worst() {
 		for j, s := range l.Timelines[:min(len(l.Timelines), MostTimelines, p.rows)] {
 			k := l.WorstKeys[j]
 			c := timeline(s, p.Result.First)
-			c.Title, c.Height = p.who.one+" "+p.names.of(k.Key), 130
+			c.Title, c.Height = p.one(k)+" "+p.names.of(k), 130
 			c.Answer = fmt.Sprintf("%s of %s refused, %s.", cli.Thousands(k.Refused), cli.Plural(k.Admitted+k.Refused, "request"), cli.Percent(k.Refused, k.Admitted+k.Refused))
-			pictures.Figures = append(pictures.Figures, p.add(c))
+			figure := p.add(c)
+			p.days[k.Key] = figure.ID
+			pictures.Figures = append(pictures.Figures, figure)
 		}
 		if len(pictures.Figures) > 0 {
 			who.Parts = append(who.Parts, pictures, part{Table: p.worstKeys(l)})
@@ -202,22 +209,57 @@ func (p *replayPage) worst() {
 	}
 }
 
+// one returns what a key of the page is called.
+func (p *replayPage) one(k replay.KeyReport) string {
+	if k.Address {
+		return "address"
+	}
+	return p.who.one
+}
+
 func (p *replayPage) worstKeys(l replay.LimitReport) *table {
 	who, sums := p.who, "all "+p.who.count(int64(p.Result.Keys))
 	if l.RuleReport != nil && l.Rule != "" {
-		who, sums = nounOf(""), "all keys of the rule"
+		who = nounOfSubject(l.Subject)
+		sums = "all " + who.many + " of the rule"
 	}
-	t := &table{What: who.many, First: 10, Columns: []column{{who.one, "key"}, {"requests", "n"}, {"admitted", "n"}, {"refused", "n"}, {"share refused", "n"}}}
+	t := &table{What: who.many, First: 10, Columns: []column{{who.one, "key"}, {cmp.Or(l.Unit, "requests"), "n"}, {"admitted", "n"}, {"refused", "n"}, {"share refused", "n"}, {"refused from", ""}, {"to", ""}}}
+	has := func(f func(k replay.KeyReport) bool) bool { return slices.ContainsFunc(l.WorstKeys, f) }
+	planned, needed := has(func(k replay.KeyReport) bool { return k.Plan != "" }), has(func(k replay.KeyReport) bool { return k.Needs > 0 })
+	if planned {
+		t.Columns = append(t.Columns, column{"plan", ""})
+	}
+	if needed {
+		t.Columns = append(t.Columns, column{"would need", "n"})
+	}
 	for _, k := range l.WorstKeys[:min(len(l.WorstKeys), p.rows)] {
-		t.Rows = append(t.Rows, []string{p.names.of(k.Key), cli.Thousands(k.Admitted + k.Refused), cli.Thousands(k.Admitted), cli.Thousands(k.Refused), cli.Percent(k.Refused, k.Admitted+k.Refused)})
+		const layout = "2 Jan 15:04"
+		name := p.names.of(k)
+		if k.Address {
+			name = "address " + name
+		}
+		row := []string{name, cli.Thousands(k.Admitted + k.Refused), cli.Thousands(k.Admitted), cli.Thousands(k.Refused), cli.Percent(k.Refused, k.Admitted+k.Refused),
+			k.From.Format(layout), k.To.Format(layout)}
+		if planned {
+			row = append(row, shorten(visible(k.Plan)))
+		}
+		if needed && k.Needs > 0 {
+			row = append(row, cli.Thousands(k.Needs))
+		} else if needed {
+			row = append(row, "")
+		}
+		t.Rows, t.Links = append(t.Rows, row), append(t.Links, p.days[k.Key])
 	}
 	t.Caption = p.some(len(t.Rows), l.KeysRefused, who.many+" with a refusal")
 	t.Sums = []string{sums, cli.Thousands(l.Admitted + l.Refused), cli.Thousands(l.Admitted), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused)}
+	for len(t.Sums) < len(t.Columns) {
+		t.Sums = append(t.Sums, "")
+	}
 	return t
 }
 
 func (p *replayPage) worstMinutes(l replay.LimitReport) *table {
-	t := &table{What: "minutes", First: 10, Columns: []column{{"minute (UTC)", ""}, {"requests", "n"}, {"admitted", "n"}, {"refused", "n"}, {"share refused", "n"}}}
+	t := &table{What: "minutes", First: 10, Columns: []column{{"minute (UTC)", ""}, {cmp.Or(l.Unit, "requests"), "n"}, {"admitted", "n"}, {"refused", "n"}, {"share refused", "n"}}}
 	for _, m := range l.WorstMinutes[:min(len(l.WorstMinutes), p.rows)] {
 		t.Rows = append(t.Rows, []string{m.Minute.Format("2006-01-02 15:04"), cli.Thousands(m.Admitted + m.Refused), cli.Thousands(m.Admitted), cli.Thousands(m.Refused), cli.Percent(m.Refused, m.Admitted+m.Refused)})
 	}

@@ -16,7 +16,7 @@ import (
 // Bounds of a page. What they cut, the page says.
 const (
 	MostRows      = 200     // of a table
-	MostTimelines = 6       // of the clients that a limit refuses most
+	MostTimelines = 10      // of the clients that a limit refuses most
 	mostDrawn     = 6       // limits with pictures and tables of their own
 	mostBytes     = 400_000 // of the file
 	mostText      = 100     // characters of a name

@@ -70,8 +70,8 @@ func TestKeysAreMaskedUnlessNamesAreAskedFor(t *testing.T) {
 		if !strings.Contains(shown, "<bdi>"+k+"</bdi>") {
 			t.Errorf("with names the page does not show %q", k)
 		}
-		mask := masker.of(k)
-		if masker.of(k) != mask || newNames(false).of(k) == mask || masker.of(k+" ") == mask {
+		mask := masker.key(k)
+		if masker.key(k) != mask || newNames(false).key(k) == mask || masker.key(k+" ") == mask {
 			t.Errorf("the mask of %q is not the same within a page, or is the same in another", k)
 		}
 	}

@@ -17,13 +17,15 @@ type Rules struct {
 	Logs   []string        // names of files
 	Files  []backtest.File // those of the result, in its order
 	Result replay.Report
-	Names  bool // show keys instead of masks
+	Names  bool    // show keys instead of masks
+	Price  float64 // of a unit of a cost, or 0
 }
 
 // rulesPage makes the page of files of rules.
 type rulesPage struct {
 	replayPage
 	files []ruleFile
+	price float64
 }
 
 // ruleFile is the reports of a file.
@@ -34,7 +36,8 @@ type ruleFile struct {
 }
 
 func (r Rules) view(rows int) view {
-	p := rulesPage{replayPage: replayPage{Replay: Replay{Logs: r.Logs, Key: "ip", Result: r.Result, Names: r.Names}, rows: rows, names: newNames(r.Names), who: nounOf("ip")}}
+	p := rulesPage{replayPage: replayPage{days: map[string]string{}, Replay: Replay{Logs: r.Logs, Key: "ip", Result: r.Result, Names: r.Names}, rows: rows, names: newNames(r.Names), who: nounOfSubject(backtest.Who(r.Result))}}
+	p.price = r.Price
 	p.Result.Limits = named(r.Result.Limits)
 	p.divide(r.Files)
 	p.head(p.headOfFiles())
@@ -112,7 +115,7 @@ func (p *rulesPage) headOfFiles() (head string, lead []string) {
 	case 0:
 		return "The log has no request to decide.", nil
 	case 1:
-		return p.headOfFile(&p.files[0]), []string{p.leadOfFile(&p.files[0])}
+		return p.headOfFile(&p.files[0]), p.leadOfFile(&p.files[0])
 	case 2:
 		d := p.Result.Difference
 		head = fmt.Sprintf("From %s to %s, %s would be refused newly, and %s no longer.", nameOf(p.files[0].whole), nameOf(p.files[1].whole),
@@ -122,7 +125,7 @@ func (p *rulesPage) headOfFiles() (head string, lead []string) {
 	}
 	for i := range p.files {
 		f := &p.files[i]
-		lead = append(lead, p.headOfFile(f)+" "+p.leadOfFile(f))
+		lead = append(lead, strings.Join(append([]string{p.headOfFile(f)}, p.leadOfFile(f)...), " "))
 	}
 	return head, lead
 }
@@ -130,15 +133,13 @@ func (p *rulesPage) headOfFiles() (head string, lead []string) {
 func (p *rulesPage) headOfFile(f *ruleFile) string {
 	l := f.whole
 	if l.Refused == 0 && l.Undecided == 0 {
-		return fmt.Sprintf("With %s, nothing would have been refused: all %s of %s would have been admitted.", f.called(),
-			cli.Plural(l.Admitted, "request"), p.who.count(int64(p.Result.Keys)))
+		return fmt.Sprintf("With %s, no %s would notice: all %s of %s would have been admitted.", f.called(), p.who.one, cli.Plural(l.Admitted, "request"), backtest.Seen(p.Result))
 	}
 	requests := "requests"
 	if l.Undecided > 0 {
 		requests = "the requests that could be decided"
 	}
-	head := fmt.Sprintf("With %s, %s of %s would have been refused, %s of %s", f.called(), cli.Thousands(int64(l.Clients)),
-		p.who.count(int64(p.Result.Keys)), backtest.Share(l), requests)
+	head := fmt.Sprintf("With %s, %s would notice: %s of %s would have been refused", f.called(), backtest.Noticing(p.Result, l), backtest.Share(l), requests)
 	refusing := slices.DeleteFunc(slices.Clone(f.rules), func(l replay.LimitReport) bool { return l.InAll == 0 })
 	switch len(refusing) {
 	case 0:
@@ -151,26 +152,34 @@ func (p *rulesPage) headOfFile(f *ruleFile) string {
 	return head + "."
 }
 
-// leadOfFile tells what follows the first sentence about a file.
-func (p *rulesPage) leadOfFile(f *ruleFile) string {
+// leadOfFile tells what follows the first sentence about a file: who would notice, what they would need, and what it would cost.
+func (p *rulesPage) leadOfFile(f *ruleFile) (said []string) {
 	l := f.whole
-	var said []string
 	if l.Refused > 0 {
-		said = append(said, fmt.Sprintf("That is %s of %s.", cli.Thousands(l.Refused), cli.Plural(l.Admitted+l.Refused, "request")))
+		text := fmt.Sprintf("That is %s of %s.", cli.Thousands(l.Refused), cli.Plural(l.Admitted+l.Refused, "request"))
+		if len(l.WorstKeys) > 0 {
+			text += " " + p.mostRefused(l)
+		}
+		said = append(said, text)
 	}
-	if len(l.WorstKeys) > 0 {
-		said = append(said, p.mostRefused(l))
+	for _, sentence := range backtest.Sentences(f.rules) {
+		said = append(said, visible(sentence))
 	}
+	said = append(said, backtest.Bill(append([]replay.LimitReport{l}, f.rules...), p.price)...)
 	if l.Undecided > 0 {
 		said = append(said, fmt.Sprintf("%s could not be decided, because the log lacks what a rule depends on.", cli.Plural(l.Undecided, "further request")))
 	}
-	return strings.Join(said, " ")
+	return said
 }
 
 // notes says how the numbers came about.
 func (p *rulesPage) notes() {
 	p.readingNotes()
-	p.Notes = append(p.Notes, "A client is an address, the /64 of an IPv6 address. A key is what a rule limits by.")
+	if p.Result.CustomersBy != "" {
+		p.Notes = append(p.Notes, fmt.Sprintf("A customer is what the log has as %s, by which rules limit. A request without it belongs to its address.", visible(p.Result.CustomersBy)))
+	}
+	p.Notes = append(p.Notes, "A client is an address, the /64 of an IPv6 address. A key is what a rule limits by.",
+		"What a customer would need is the burst or count of its limit with which nothing of its requests would have been refused, as they came.")
 	p.boundNotes("files and rules")
 	p.Notes = append(p.Notes,
 		"The rules decided as those of a daemon do: all that match a request decide it together, in order of time. A refused request counts for the rule that the answer of the daemon names.",

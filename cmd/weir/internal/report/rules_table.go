@@ -17,10 +17,15 @@ func (p *rulesPage) rules() {
 		return
 	}
 	s := section{ID: "rules", Question: "What would each rule have refused?"}
-	if slices.ContainsFunc(p.Result.Limits, func(l replay.LimitReport) bool { return l.Rule != "" && !l.Beside && l.Refused > l.InAll }) {
+	if slices.ContainsFunc(p.Result.Limits, func(l replay.LimitReport) bool {
+		return l.Rule != "" && !l.Beside && l.Unit == "" && l.Refused > l.InAll
+	}) {
 		s.Answer = []string{"A rule also counts what it refuses of requests that another rule leaves undecided. All together count those as undecided."}
 	}
 	says := section{ID: "says", Question: "What do the rules say?"}
+	for _, f := range backtest.Figures(p.Result.Limits) {
+		s.Answer = append(s.Answer, capital(f.Title)+" are "+f.Means+".")
+	}
 	for i := range p.files {
 		f := &p.files[i]
 		s.Parts = append(s.Parts, part{Heading: nameOf(f.whole), Table: p.refusals(f)})
@@ -32,12 +37,12 @@ func (p *rulesPage) rules() {
 func (p *rulesPage) refusals(f *ruleFile) *table {
 	limits := append([]replay.LimitReport{f.whole}, f.rules...)
 	figures := backtest.Figures(limits)
-	t := &table{Columns: []column{{"rule", "key"}, {"limit", "key limit"}, {"admitted", "n"}, {"refused", "n"}, {"share", "n"}, {"clients refused", "n"}}}
+	t := &table{Columns: []column{{"rule", "key"}, {"limit", "key limit"}, {"admitted", "n"}, {"refused", "n"}, {"share", "n"}, {"would notice", "n"}}}
 	for _, c := range figures {
 		t.Columns = append(t.Columns, column{c.Title, "n"})
 	}
 	row := func(l replay.LimitReport, name, limit string) []string {
-		cells := []string{name, limit, cli.Thousands(l.Admitted), cli.Thousands(l.Refused), backtest.Share(l), cli.Thousands(int64(l.Clients))}
+		cells := []string{name, limit, backtest.Amount(l.Admitted, l.Unit), backtest.Amount(l.Refused, l.Unit), backtest.Share(l), backtest.Noticing(p.Result, l)}
 		for _, c := range figures {
 			cells = append(cells, cli.Thousands(c.Count(l)))
 		}
@@ -49,6 +54,11 @@ func (p *rulesPage) refusals(f *ruleFile) *table {
 			name, limit = limit, ""
 		}
 		t.Rows = append(t.Rows, row(l, name, limit))
+		for _, plan := range l.Plans {
+			cells := []string{name + ": " + shorten(visible(backtest.PlanName(plan))), shorten(visible(plan.Limit)), backtest.Amount(plan.Admitted, l.Unit), backtest.Amount(plan.Refused, l.Unit),
+				cli.Percent(plan.Refused, plan.Admitted+plan.Refused), backtest.Of(plan.KeysRefused, plan.Keys, l.Subject)}
+			t.Rows = append(t.Rows, append(cells, make([]string, len(figures))...))
+		}
 	}
 	if len(f.rules) > 10 {
 		t.What, t.First = "rules", 10
@@ -87,7 +97,7 @@ func (p *rulesPage) said(f *ruleFile) *table {
 // impersonal reports whether a rule matches only by attributes that name no people.
 func impersonal(c *rules.Config, r *rules.Rule) bool {
 	return !slices.ContainsFunc(c.MatchedBy(r), func(attribute string) bool {
-		return !slices.Contains([]string{"method", "host", "path", "uri", "request_uri", "port"}, attribute)
+		return !slices.Contains([]string{"method", "host", "path", "uri", "request_uri", "port", "plan", "tier", c.PlanFrom(r)}, attribute)
 	})
 }
 
@@ -104,6 +114,9 @@ func doing(r *rules.Rule) string {
 		said = append(said, "Exempts every request that matches from all limits.")
 	default:
 		said = append(said, capital(r.Text())+".", meaning(rules.LimitText(r.Limit)))
+	}
+	for _, plan := range r.Plans() {
+		said = append(said, fmt.Sprintf("On plan %s: %s.", plan.Name, rules.LimitText(plan.Limit)))
 	}
 	if r.Candidate != nil {
 		text := rules.LimitText(r.Candidate)

@@ -57,7 +57,7 @@ func (p *replayPage) suggested(found *replay.Suggestions) *table {
 	for _, l := range found.Limits {
 		worst, refusals := "", "0"
 		if l.Worst != nil {
-			worst, refusals = p.names.of(l.Worst.Key), cli.Thousands(l.Worst.Refused)
+			worst, refusals = p.names.of(*l.Worst), cli.Thousands(l.Worst.Refused)
 		}
 		t.Rows = append(t.Rows, []string{l.Limit, cli.Thousands(l.Refused), cli.Percent(l.Refused, found.Requests), cli.Thousands(int64(l.KeysRefused)),
 			worst, refusals, cli.Thousands(l.Peak), cli.Thousands(l.In1s), cli.Thousands(l.In1m), cli.Thousands(l.In1h)})

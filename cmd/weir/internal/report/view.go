@@ -51,7 +51,16 @@ type table struct {
 	First   int    // rows that are shown at first
 	Columns []column
 	Rows    [][]string
+	Links   []string // of the first cell of each row: the ID of a figure, or ""; nil without any
 	Sums    []string
+}
+
+// Link returns the ID that the first cell of a row leads to, or "".
+func (t *table) Link(row int) string {
+	if row < len(t.Links) {
+		return t.Links[row]
+	}
+	return ""
 }
 
 type column struct {

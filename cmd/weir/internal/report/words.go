@@ -24,6 +24,14 @@ func nounOf(key string) noun {
 	return noun{"key", "keys"}
 }
 
+// nounOfSubject returns the noun of what a rule limits.
+func nounOfSubject(subject string) noun {
+	if subject == "" {
+		subject = "key"
+	}
+	return noun{subject, subject + "s"}
+}
+
 func (n noun) count(of int64) string { return cli.Plural(of, n.one) }
 
 // nameOf returns what a limit, a rule or all rules of a file are called.
@@ -73,7 +81,7 @@ func (p *replayPage) headOf(l replay.LimitReport) (head string, lead []string) {
 // mostRefused tells of the key with the most refusals.
 func (p *replayPage) mostRefused(l replay.LimitReport) string {
 	k := l.WorstKeys[0]
-	return fmt.Sprintf("The most refused %s, %s, made %s, of which %s would have been refused.", p.who.one, p.names.of(k.Key),
+	return fmt.Sprintf("The most refused %s, %s, made %s, of which %s would have been refused.", p.one(k), p.names.of(k),
 		cli.Plural(k.Admitted+k.Refused, "request"), cli.Thousands(k.Refused))
 }
 

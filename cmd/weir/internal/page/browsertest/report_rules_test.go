@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/internal/replay"
 )
@@ -48,7 +49,7 @@ func TestTheNumbersOfAReportOfRulesAreThoseOfTheJSON(t *testing.T) {
 		if l.Rule == "" && l.Limit == "all rules together" {
 			name := filepath.Base(l.File)
 			for _, said := range []string{
-				fmt.Sprintf("With the 5 rules of %s, %s of %s clients would have been refused, %s of the requests that could be decided; most by rule ", name,
+				fmt.Sprintf("With the 5 rules of %s, %s of %s clients would notice: %s of the requests that could be decided would have been refused; most by rule ", name,
 					cli.Thousands(int64(l.Clients)), cli.Thousands(int64(want.Keys)), cli.Percent(l.Refused, l.Admitted+l.Refused)),
 				fmt.Sprintf("By %s, %s of 10,000 requests could not be decided", name, cli.Thousands(l.Undecided)),
 				fmt.Sprintf("By %s, %s of %s decisions depend on when exactly", name, cli.Thousands(l.Unsure), cli.Thousands(l.Admitted+l.Refused)),
@@ -59,7 +60,7 @@ func TestTheNumbersOfAReportOfRulesAreThoseOfTheJSON(t *testing.T) {
 			}
 		}
 	}
-	sameRules(t, b, want.Limits)
+	sameRules(t, b, want)
 	d := want.Difference
 	if got, want := eval[string](b, "document.querySelector('h1').textContent"), fmt.Sprintf("From old.yaml to new.yaml, %s would be refused newly, and %d no longer.",
 		cli.Plural(int64(d.OnlySecond), "client"), d.OnlyFirst); got != want {
@@ -77,11 +78,11 @@ func TestTheNumbersOfAReportOfRulesAreThoseOfTheJSON(t *testing.T) {
 }
 
 // sameRules compares the tables of rules. The row of all rules of a file is the last of its table.
-func sameRules(t *testing.T, b *tab, limits []replay.LimitReport) {
+func sameRules(t *testing.T, b *tab, report replay.Report) {
 	t.Helper()
 	rows, sums := cells(b, "section:has(#rules) tbody tr"), cells(b, "section:has(#rules) tfoot tr")
 	inAll, refused := int64(0), int64(0)
-	for _, l := range limits {
+	for _, l := range report.Limits {
 		from, start := &rows, []string{l.Rule, l.Limit}
 		if l.Rule == "" {
 			start = []string{l.Limit, ""}
@@ -91,7 +92,7 @@ func sameRules(t *testing.T, b *tab, limits []replay.LimitReport) {
 			refused += l.Refused
 		}
 		inAll += l.InAll
-		want := append(start, cli.Thousands(l.Admitted), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused+l.Elsewhere), cli.Thousands(int64(l.Clients)),
+		want := append(start, cli.Thousands(l.Admitted), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused+l.Elsewhere), backtest.Noticing(report, l),
 			cli.Thousands(l.Elsewhere), cli.Thousands(l.Unsure), cli.Thousands(l.Undecided))
 		if len(*from) == 0 {
 			t.Fatalf("the page lacks the row %s", want)

@@ -77,7 +77,7 @@ func TestTheNumbersOfAReportAreThoseOfTheJSON(t *testing.T) {
 	for section, wants := range map[string][]string{"worst": keys, "minutes": minutes, "change": changes} {
 		var got []string
 		for _, row := range cells(b, "section:has(#"+section+") tbody tr") {
-			got = append(got, fmt.Sprint(row))
+			got = append(got, fmt.Sprint(row[:5])) // of keys, what follows is when they were refused
 		}
 		if strings.Join(got, "\n") != strings.Join(wants, "\n") || len(got) < 5 {
 			t.Errorf("the rows of %s are\n%s\nwant\n%s", section, strings.Join(got, "\n"), strings.Join(wants, "\n"))
