@@ -22,6 +22,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/notice"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
 	"github.com/weirflow/weir/layer"
@@ -44,6 +45,7 @@ type Metrics struct {
 	refusals    refusals
 	gone        map[string]bool                          // names of rules before the last reload
 	traced      func(context.Context, layer.Observation) // nil without traces
+	notices     *notice.Notices                          // nil without any
 	described   map[string]*prometheus.Desc              // of the metrics that become Figures, by name
 	followed    atomic.Pointer[func(*layer.Observation)] // nil while nobody does
 }
@@ -94,6 +96,12 @@ func (m *Metrics) Handler() http.Handler {
 // Trace has decided called for each decision. Call it before the first one.
 func (m *Metrics) Trace(decided func(context.Context, layer.Observation)) { m.traced = decided }
 
+// Notice has notices see each decision, and adds their metrics. Call it before the first decision.
+func (m *Metrics) Notice(n *notice.Notices) {
+	m.registry.MustRegister(n)
+	m.notices = n
+}
+
 // Observe returns the engine with its decisions counted.
 func (m *Metrics) Observe(e weir.Engine) (weir.Engine, error) {
 	m.decisions.Watch(e)
@@ -114,6 +122,9 @@ func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
 		m.traced(ctx, o)
 	}
 	m.follow(&o)
+	if m.notices != nil {
+		m.notices.Decided(&o)
+	}
 	if m.Top.Sample(o) {
 		m.refusals.log(ctx, o.Rule, o.Decision.Cause.String(), o.Limit, o.Key)
 	}

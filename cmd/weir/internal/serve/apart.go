@@ -26,7 +26,7 @@ func (o *options) apart(out, errs io.Writer) error {
 		cli.FileUse{Purpose: "--engine", Path: sqlengine.File(o.engine.where), Writes: true}.Beside("-wal", "-shm", "-journal"),
 		[]cli.FileUse{
 			{Purpose: "--tokens", Path: o.ports.files.Tokens}, {Purpose: "--tls-cert", Path: o.ports.files.Cert},
-			{Purpose: "--tls-key", Path: o.ports.files.Key}, {Purpose: "--tls-client-ca", Path: o.ports.files.ClientCA},
+			{Purpose: "--notify-secret", Path: o.notify.secret}, {Purpose: "--tls-key", Path: o.ports.files.Key}, {Purpose: "--tls-client-ca", Path: o.ports.files.ClientCA},
 			cli.StreamUse("standard output", out, true), cli.StreamUse("standard error", errs, true),
 		})
 	for flag, address := range map[string]string{"--http": o.http, "--admin": o.ports.admin, "--metrics": o.ports.metrics, "--resp": o.ports.resp, "--grpc": o.ports.envoy.address} {

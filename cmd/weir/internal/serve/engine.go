@@ -15,6 +15,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/engineflags"
+	"github.com/weirflow/weir/cmd/weir/internal/notice"
 	"github.com/weirflow/weir/cmd/weir/internal/peers"
 	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 	"github.com/weirflow/weir/layer"
@@ -128,7 +129,7 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 		return nil, err
 	}
 	guard.Logger, guard.OnChange = log, chosen.health.changed
-	guard.Rules[desk.SettledRule] = layer.Deny
+	guard.Rules[desk.SettledRule], guard.Rules[notice.MarkRule] = layer.Deny, layer.Deny
 	if o.layers.Given() {
 		guard.Rules[desk.HereRule] = layer.Local
 		if guard.PeersNow == nil {

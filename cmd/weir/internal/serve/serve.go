@@ -49,6 +49,7 @@ type options struct {
 	dynamic     bool
 	log         logOptions
 	traces      traceOptions
+	notify      notifyOptions
 	isSet       func(flag string) bool
 	set         func(flag, value string) error
 	flags       *pflag.FlagSet
@@ -102,7 +103,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.dynamic, "dynamic", false, "let requests name the limit of a rule")
 	cli.Offer(cmd, "http", "127.0.0.1:8080")
 	cli.Offer(cmd, "host")
-	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.live.addFlags, o.rules.addFlags, o.compat.addFlags, o.log.addFlags, o.traces.addFlags} {
+	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.live.addFlags, o.rules.addFlags, o.compat.addFlags, o.log.addFlags, o.traces.addFlags, o.notify.addFlags} {
 		add(cmd)
 	}
 }
@@ -130,7 +131,7 @@ func (o *options) check(isSet func(flag string) bool) error {
 	case o.connections < 1:
 		return cli.Misusef("a connection takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
 	}
-	for _, err := range []error{o.wait.check(o.connections), o.live.check(), o.record.check(isSet), o.log.check(), o.traces.check()} {
+	for _, err := range []error{o.wait.check(o.connections), o.live.check(), o.record.check(isSet), o.log.check(), o.traces.check(), o.notify.check()} {
 		if err != nil {
 			return err
 		}
@@ -214,7 +215,12 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer changed.close()
-	if engine.Engine, err = seen.Observe(changed.Around(engine.Engine)); err != nil {
+	below, around := engine.Engine, changed.Around(engine.Engine)
+	if engine.Engine, err = seen.Observe(around); err != nil {
+		return err
+	}
+	notices, err := o.notify.notices(below, o.engine.shared(), around, log)
+	if err != nil {
 		return err
 	}
 	listener, err := listen("http", o.http)
@@ -236,6 +242,10 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer stop()
+	if notices != nil {
+		seen.Notice(notices)
+	}
+	defer beginNotices(notices)()
 	return o.answer(ctx, out, &started{log, seen, used, named, check, most, engine, changed, listener, recorded, drain})
 }
 
@@ -277,6 +287,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	d.used.warn(d.log)
 	o.warnOfFlags(d.log)
 	o.warnOfPolicies(d.log, d.used.config())
+	o.notify.warn(d.log, d.used.limits())
 	envoy := o.ports.envoy.server(s.desk, &o.compat.stats, d.log)
 	s.api = api.New(api.Options{Desk: s.desk, Log: d.log, Serves: auth.Serves, Who: auth.Of, Keys: d.seen.Top, Dynamic: o.dynamic, Check: d.check, Troubles: o.troubles, Waiting: d.used.pushed.waiting, Also: o.compat.paths(envoy, s.unhealthy)})
 	d.changed.OnChange(s.desk.Changed)
@@ -310,6 +321,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	o.keepRules(ctx, d, again, &news{s.api, s.desk, d.seen, watching, func(config *rules.Config) {
 		o.compat.warn(d.log, config)
 		o.warnOfPolicies(d.log, config)
+		o.notify.warn(d.log, config.Limits())
 		d.changed.logIdle(config.Named(), config)
 		if envoy != nil {
 			envoy.Use(config)

@@ -47,6 +47,8 @@ type way struct {
 	before func(d *waysDaemon, key string) (tell func(cost int64) error, err error)
 	// ask asks for a key of the rule told until the context ends; nil if the caller cannot leave before the answer.
 	ask func(ctx context.Context, d *waysDaemon, key string) error
+	// takes takes a unit of a key of the rule told, where ask does not; nil if the way takes nothing.
+	takes func(d *waysDaemon, key string) error
 	// stays says that a decision is made though its caller has left.
 	stays bool
 	// negative asks for a cost of -1, and returns the answer; nil if the way has no negative costs.
@@ -60,7 +62,7 @@ var others = strings.Fields(`/v1/return /v1/reset /v1/renew /v1/stats /openapi.j
 var ways = map[string]way{
 	"/v1/take":    httpWay("/v1/take", nil),
 	"/v1/peek":    httpWay("/v1/peek", nil),
-	"/v1/wait":    {negative: httpNegative("/v1/wait")},
+	"/v1/wait":    {negative: httpNegative("/v1/wait"), takes: httpWay("/v1/wait", nil).take},
 	"/v1/reserve": httpWay("/v1/reserve", nil),
 	"/v1/record": {tell: func(d *waysDaemon, key string, cost int64) error {
 		return d.post(context.Background(), "/v1/record", fmt.Sprintf(`{"rule":"told","key":%q,"cost":%d}`, key, cost))
@@ -84,13 +86,13 @@ var ways = map[string]way{
 	}, ask: func(ctx context.Context, d *waysDaemon, key string) error {
 		return d.post(ctx, "/json", descriptorJSON(key, 1))
 	}},
-	"WEIR.TAKE": {negative: respNegative("WEIR.TAKE quota n -1")},
+	"WEIR.TAKE": {negative: respNegative("WEIR.TAKE quota n -1"), takes: respTake("WEIR.TAKE")},
 	"WEIR.PEEK": {negative: respNegative("WEIR.PEEK quota n -1")},
-	"WEIR.WAIT": {negative: respNegative("WEIR.WAIT 10 quota n -1")},
+	"WEIR.WAIT": {negative: respNegative("WEIR.WAIT 10 quota n -1"), takes: respTake("WEIR.WAIT 10")},
 	"WEIR.RECORD": {tell: func(d *waysDaemon, key string, cost int64) error {
 		return d.command(fmt.Sprintf("WEIR.RECORD told %s %d", key, cost))
 	}, negative: respNegative("WEIR.RECORD quota n -1")},
-	"WEIR.RESERVE": {negative: respNegative("WEIR.RESERVE 0 quota n -1")},
+	"WEIR.RESERVE": {negative: respNegative("WEIR.RESERVE 0 quota n -1"), takes: respTake("WEIR.RESERVE 0")},
 	"WEIR.SETTLE": {before: func(d *waysDaemon, key string) (func(int64) error, error) {
 		token, err := d.token("/v1/reserve", fmt.Sprintf(`{"rule":"told","key":%q,"cost":100}`, key))
 		return func(cost int64) error { return d.command(fmt.Sprintf("WEIR.SETTLE %s %d", token, cost)) }, err
@@ -145,6 +147,18 @@ func httpNegative(path string) func(*waysDaemon) string {
 	return func(d *waysDaemon) string {
 		return fmt.Sprint(d.post(context.Background(), path, `{"rule":"quota","key":"n","cost":-1}`))
 	}
+}
+
+func respTake(command string) func(*waysDaemon, string) error {
+	return func(d *waysDaemon, key string) error { return d.command(command + " told " + key) }
+}
+
+// take takes a unit of a key of the rule told.
+func (w way) take(d *waysDaemon, key string) error {
+	if w.takes != nil {
+		return w.takes(d, key)
+	}
+	return w.ask(context.Background(), d, key)
 }
 
 func respNegative(command string) func(*waysDaemon) string {

@@ -1,0 +1,157 @@
+package notice
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// look is a question: how many units of a quota a key has used.
+type look struct {
+	id    uint64
+	quota *quota
+	key   string
+	tries int // that failed
+}
+
+const (
+	mostAtOnce  = 100
+	gap         = 20 * time.Millisecond // between two batches, so looks are at most 5,000 a second
+	lookTimeout = 2 * time.Second
+	mostTries   = 60
+)
+
+// batch returns the look with those that wait behind it, after a short pause in which more may come.
+func (n *Notices) batch(first look) []look {
+	time.Sleep(gap)
+	all := []look{first}
+	for len(all) < mostAtOnce {
+		select {
+		case l := <-n.looks:
+			all = append(all, l)
+		default:
+			return all
+		}
+	}
+	return all
+}
+
+// mark is a threshold that a look has found reached.
+type mark struct {
+	of      int // the look
+	percent int64
+}
+
+// lookAt asks what is used, takes the marks of what is reached, and tells of those that it got.
+func (n *Notices) lookAt(ctx context.Context, all []look) {
+	peeks := make([]weir.Call, len(all))
+	for i, l := range all {
+		peeks[i] = weir.Call{Op: weir.OpPeek, Requests: []weir.Request{l.quota.alone.For(l.key, 0)}}
+	}
+	found := n.each(ctx, peeks)
+	var marks []mark
+	var takes []weir.Call
+	for i := range all {
+		for _, percent := range thresholds {
+			if d := &found[i].Decision; found[i].Err == nil && d.Limit > 0 && d.Limit < weir.MaxCount && reached(usedOf(d), d.Limit, percent) {
+				call, err := markOf(&all[i], d, percent)
+				found[i].Err = cmp.Or(found[i].Err, err)
+				marks, takes = append(marks, mark{i, percent}), append(takes, call)
+			}
+		}
+	}
+	for i, r := range n.each(ctx, takes) {
+		m := marks[i]
+		switch d := &found[m.of].Decision; {
+		case r.Err != nil:
+			found[m.of].Err = cmp.Or(found[m.of].Err, r.Err)
+		case r.Decision.Allowed:
+			n.tell(newEvent(&all[m.of], d, m.percent, "msg_"+rand.Text()))
+		}
+	}
+	n.finish(ctx, all, found)
+}
+
+// finish notes the outcome of looks. Those that failed are tried again after a pause.
+func (n *Notices) finish(ctx context.Context, all []look, found []weir.Result) {
+	now := time.Now()
+	var again []look
+	for i := range all {
+		l := &all[i]
+		switch {
+		case found[i].Err == nil:
+			if n.seen.set(l.id, n.after(l, &found[i].Decision, now)) {
+				n.queue(look{id: l.id, quota: l.quota, key: l.key})
+			}
+		case l.tries+1 < mostTries:
+			l.tries++
+			again = append(again, *l)
+		default:
+			n.counts.unlooked.Add(1)
+			n.seen.set(l.id, quiet(now))
+		}
+	}
+	if len(again) == 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(lookAgain):
+	}
+	for _, l := range again {
+		n.queue(l)
+	}
+}
+
+// each makes calls in one, within lookTimeout. An error of all is that of each.
+func (n *Notices) each(ctx context.Context, calls []weir.Call) []weir.Result {
+	results := make([]weir.Result, len(calls))
+	if len(calls) == 0 {
+		return results
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if err := n.options.Engine.Each(ctx, calls, results); err != nil {
+		for i := range results {
+			results[i].Err = cmp.Or(results[i].Err, err)
+		}
+	}
+	return results
+}
+
+// after returns what is known after a look.
+func (n *Notices) after(l *look, d *weir.Decision, now time.Time) state {
+	known := state{until: now.Add(lasts(l.quota, d)).UnixNano(), next: math.MaxInt64, left: math.MaxInt64}
+	for _, percent := range thresholds {
+		if at, used := unitsAt(d.Limit, percent), usedOf(d); used < at {
+			known.next, known.left = at, max((at-used)/n.spread, 1)
+			break
+		}
+	}
+	return known
+}
+
+// lasts returns how long a mark lasts.
+func lasts(f *quota, d *weir.Decision) time.Duration {
+	if f.window > 0 {
+		return f.window
+	}
+	return min(max(d.LimitReset, time.Second), weir.MaxPeriod)
+}
+
+// markOf returns the take of a mark. Its key is a hash, which names nobody. A limit with another number is marked anew.
+func markOf(l *look, d *weir.Decision, percent int64) (weir.Call, error) {
+	rule, err := weir.NewRule(MarkRule, weir.Concurrency{Slots: 1, Lease: lasts(l.quota, d)})
+	if err != nil {
+		return weir.Call{}, err
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", l.quota.alone.Name(), l.quota.text, l.key, percent))
+	return weir.Call{Op: weir.OpTake, Requests: []weir.Request{rule.For(hex.EncodeToString(sum[:16]), 1)}, Lease: weir.Kit.NewLease()}, nil
+}
