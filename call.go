@@ -125,6 +125,11 @@ type wrapped struct {
 	next   Next
 }
 
+// Do is do in one step less.
+func (w *wrapped) Do(ctx context.Context, call Call) (Answer, error) {
+	return w.around(ctx, call, w.next)
+}
+
 // Take is do in one step less.
 func (w *wrapped) Take(ctx context.Context, requests ...Request) (Decision, error) {
 	a, err := w.around(ctx, Call{Op: OpTake, Requests: requests}, w.next)

@@ -15,13 +15,19 @@ func TestALayerSeesEachDecisionOfACall(t *testing.T) {
 	rule := newRule(t, "r", weir.FixedWindow{Rate: weir.PerHour(10)})
 	seen := 0
 	layered := weir.Wrap(weir.NewMemory(weir.MemoryOptions{}), func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
-		a, err := next(ctx, enginekit.Changed(call, func(c *weir.Call) { c.Requests = []weir.Request{rule.For(c.Requests[0].Key, c.Requests[0].Cost+1)} }))
-		for c, r := range enginekit.Decisions(&call, &a, err) {
-			if c.Requests[0].Cost != 2 || r.Err != nil || r.Decision.Limit != 10 {
-				t.Errorf("got %+v with %+v", c, r)
+		changed := enginekit.Copied(call)
+		for i := range enginekit.Decisions(&changed) {
+			c, _, _, _ := enginekit.DecisionAt(&changed, &weir.Answer{}, nil, i)
+			c.Requests = []weir.Request{rule.For(c.Requests[0].Key, c.Requests[0].Cost+1)}
+		}
+		a, err := next(ctx, changed)
+		for i := range enginekit.Decisions(&call) {
+			c, d, _, err := enginekit.DecisionAt(&call, &a, err, i)
+			if c.Requests[0].Cost != 2 || err != nil || d.Limit != 10 {
+				t.Errorf("got %+v and %+v, %v", c, d, err)
 			}
 			seen++
-			r.Decision.Remaining = -r.Decision.Remaining
+			d.Remaining = -d.Remaining
 		}
 		return a, err
 	})
@@ -42,14 +48,11 @@ func TestALayerSeesEachDecisionOfACall(t *testing.T) {
 func TestEachDecisionHasTheErrorOfItsCall(t *testing.T) {
 	rule, failed := newRule(t, "r", weir.FixedWindow{Rate: weir.PerHour(10)}), errors.New("away")
 	call := weir.Call{Op: weir.OpEach, Each: &weir.Batch{Calls: enginekit.Calls(weir.OpPeek, rule.For("a", 1), rule.For("b", 1)), Results: make([]weir.Result, 1)}}
-	n := 0
-	for c, r := range enginekit.Decisions(&call, &weir.Answer{}, failed) {
-		if n++; c.Requests[0].Key != "a" || r.Err != failed {
-			t.Errorf("got %+v with %+v", c, r)
-		}
-	}
-	if n != 1 {
+	if n := enginekit.Decisions(&call); n != 1 {
 		t.Errorf("got %d decisions, want 1", n)
+	}
+	if c, _, _, err := enginekit.DecisionAt(&call, &weir.Answer{}, failed, 0); c.Requests[0].Key != "a" || err != failed {
+		t.Errorf("got %+v, %v", c, err)
 	}
 }
 

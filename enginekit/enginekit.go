@@ -22,7 +22,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/weirflow/weir"
@@ -105,47 +104,37 @@ func Calls(op weir.Op, requests ...weir.Request) []weir.Call {
 	return calls
 }
 
-// Decisions returns what a call asks to decide, with what became of it: the call itself, or each call of an OpEach. So a layer
-// passes a call on once, whatever it is, and then looks at one decision after the other. What it changes in a Decision is
-// changed in the answer. After an error of an OpEach each of its calls has that error.
-func Decisions(call *weir.Call, a *weir.Answer, err error) iter.Seq2[*weir.Call, *weir.Result] {
-	return func(yield func(*weir.Call, *weir.Result) bool) {
-		if call.Op != weir.OpEach {
-			r := weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
-			yield(call, &r)
-			a.Decision = r.Decision
-			return
-		}
-		for i := range asked(call) {
-			r := &call.Each.Results[i]
-			if r.Err == nil {
-				r.Err = err
-			}
-			if !yield(&call.Each.Calls[i], r) {
-				return
-			}
-		}
+// Decisions returns how many decisions a call asks for: 1, or those of an OpEach. So a layer passes a call on once, whatever it is,
+// and then looks at one decision after the other with [DecisionAt].
+func Decisions(call *weir.Call) int {
+	switch {
+	case call.Op != weir.OpEach:
+		return 1
+	case call.Each == nil:
+		return 0
 	}
+	return min(len(call.Each.Calls), len(call.Each.Results))
 }
 
-// asked returns the calls of an OpEach that have a place for their result.
-func asked(call *weir.Call) []weir.Call {
-	if call.Each == nil {
-		return nil
-	}
-	return call.Each.Calls[:min(len(call.Each.Calls), len(call.Each.Results))]
-}
-
-// Changed returns a call by which a layer asks in the place of another one: change changes it, or each call of an OpEach. The
-// results stay where they are, and the calls of the caller as they were.
-func Changed(call weir.Call, change func(*weir.Call)) weir.Call {
+// DecisionAt returns what became of the i-th decision of a call, after its answer or error: the call that asked, which is the call
+// itself or one of an OpEach, the decision in its answer, where a layer can change it, its reservation or nil, and its error, also
+// that of the OpEach as a whole.
+func DecisionAt(call *weir.Call, a *weir.Answer, err error, i int) (asked *weir.Call, made *weir.Decision, r *weir.Reservation, failed error) {
 	if call.Op != weir.OpEach {
-		change(&call)
-	} else if call.Each != nil {
+		return call, &a.Decision, a.Reservation, err
+	}
+	result := &call.Each.Results[i]
+	if err == nil {
+		err = result.Err
+	}
+	return &call.Each.Calls[i], &result.Decision, result.Reservation, err
+}
+
+// Copied returns a call whose decisions a layer may ask for in another way: with the calls of an OpEach as a copy, and their
+// results where the caller has them.
+func Copied(call weir.Call) weir.Call {
+	if call.Op == weir.OpEach && call.Each != nil {
 		call.Each = &weir.Batch{Calls: slices.Clone(call.Each.Calls), Results: call.Each.Results}
-		for i := range call.Each.Calls {
-			change(&call.Each.Calls[i])
-		}
 	}
 	return call
 }

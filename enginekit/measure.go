@@ -16,9 +16,9 @@ type Measure struct {
 	Capacity int64
 
 	Before     time.Duration // wait of the cost before the call wrote anything
-	After      time.Duration // wait of the cost after the call, if it wrote
+	After      time.Duration // wait of the cost after the call, if it wrote; not needed of an admitted take
 	ResetAfter time.Duration // wait of the capacity after the call
-	GapLeft    time.Duration // rest of the limit's gap after the call; 0 if it has none
+	GapLeft    time.Duration // rest of the limit's gap after the call; 0 if it has none; not needed of an admitted take
 	Remaining  int64         // units left after the call
 	Delay      time.Duration // of the admitted cost, if the limit delays
 
@@ -28,9 +28,9 @@ type Measure struct {
 }
 
 // Measure fills m in for a part whose state was state before a call at now: the engine need not measure what follows from
-// that. m has the cost, and wrote reports whether the call wrote it. The limit is one of FunctionsOf, for the same tick,
-// and not a Concurrency.
-func (f Functions) Measure(m *Measure, state *State, now int64, tick time.Duration, wrote bool) {
+// that. m has the cost, op is that of the call, and wrote reports whether it wrote the cost. The limit is one of FunctionsOf,
+// for the same tick, and not a Concurrency.
+func (f Functions) Measure(m *Measure, op weir.Op, state *State, now int64, tick time.Duration, wrote bool) {
 	m.Capacity, m.Delay, m.Full = f.algorithm.Capacity(), 0, false
 	s := *state
 	if m.Bans = algorithm.Bans(f.algorithm); m.Bans {
@@ -41,8 +41,10 @@ func (f Functions) Measure(m *Measure, state *State, now int64, tick time.Durati
 	m.Before = duration(before, tick)
 	taken := s
 	if m.Cost > 0 && (wrote || before == 0 && algorithm.Delays(f.algorithm)) {
-		taken = f.Take(s, now, m.Cost, 0)
-		m.Delay = duration(f.Delay(taken, now), tick)
+		taken = State{f.algorithm.Take(s.state, now, m.Cost)}
+		if delay := f.Delay(taken, now); delay > 0 {
+			m.Delay = duration(delay, tick)
+		}
 	}
 	switch {
 	case wrote && m.Cost < 0:
@@ -50,8 +52,13 @@ func (f Functions) Measure(m *Measure, state *State, now int64, tick time.Durati
 	case wrote:
 		s = taken
 	}
-	m.After = duration(f.Wait(s, now, m.Cost), tick)
-	m.GapLeft = duration(f.GapLeft(s, now), tick)
+	m.After, m.GapLeft = m.Before, 0
+	if op != weir.OpTake || before > 0 { // the answer to an admitted take tells neither
+		if wrote {
+			m.After = duration(f.Wait(s, now, m.Cost), tick)
+		}
+		m.GapLeft = duration(f.GapLeft(s, now), tick)
+	}
 	m.Remaining = f.Room(s, now)
 	m.ResetAfter = duration(f.ResetAfter(s, now), tick)
 }

@@ -86,7 +86,7 @@ func (e *measuring) strikes(parts []enginekit.Part, i int, now int64) bool {
 func (e *measuring) measureBan(p *enginekit.Part, now int64, struck bool) *enginekit.Measure {
 	state := e.load(p)
 	m := &enginekit.Measure{Cost: p.Request.Cost}
-	p.Measure(m, &state, now, time.Nanosecond, struck)
+	p.Measure(m, weir.OpRecord, &state, now, time.Nanosecond, struck)
 	if struck {
 		state, _ = p.Strike(e.load(p), now)
 		e.rows[p.StateKey()] = p.AppendNumbers(nil, state)

@@ -93,8 +93,8 @@ func (d *Denier) around(ctx context.Context, call weir.Call, next weir.Next) (we
 		return weir.Kit.Reserve(ctx, d, call) // so that takes and settlements pass here
 	}
 	a, err := next(ctx, call)
-	for c := range enginekit.Decisions(&call, &a, err) {
-		switch c.Op {
+	for i := range enginekit.Decisions(&call) {
+		switch c, _, _, _ := enginekit.DecisionAt(&call, &a, err, i); c.Op {
 		case weir.OpReturn, weir.OpReset:
 			d.forget(c.Requests)
 		case weir.OpPeek:

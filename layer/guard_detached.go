@@ -148,16 +148,6 @@ func (g *Guarded) undoTake(ctx context.Context, call weir.Call, a weir.Answer, a
 	}
 }
 
-// guarded makes a call, and returns an error if the engine panics.
-func guarded(ctx context.Context, call weir.Call, next weir.Next) (a weir.Answer, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			a, err = weir.Answer{}, fmt.Errorf("layer: %s: the engine panicked: %v", call.Op, p)
-		}
-	}()
-	return next(ctx, call)
-}
-
 // lateError is the error of a call that the engine did not answer in time.
 type lateError struct {
 	op      weir.Op

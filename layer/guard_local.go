@@ -59,7 +59,7 @@ func (l *local) give(lease uint64) {
 
 // gave reports whether a settlement is of a lease that was given here.
 func (l *local) gave(call *weir.Call) bool {
-	return call.Lease != 0 && l.hasGiven.Load() && (call.Op == weir.OpReturn || call.Op == weir.OpRecord) && l.knows(call.Lease)
+	return l.hasGiven.Load() && (call.Op == weir.OpReturn || call.Op == weir.OpRecord) && l.knows(call.Lease)
 }
 
 // Gave reports whether a policy has admitted a call with the lease, rather than the engine.

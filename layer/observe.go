@@ -89,12 +89,14 @@ func (o *observer) around(ctx context.Context, call weir.Call, next weir.Next) (
 	began := time.Now()
 	a, err := next(ctx, call)
 	took := time.Since(began)
-	for c, r := range enginekit.Decisions(&call, &a, err) {
-		if c.Op != weir.OpReset && c.Op != weir.OpReturn && !errors.Is(r.Err, weir.ErrRequest) && !keepsWaiting(c, r) {
-			seen := Observation{Op: c.Op, Decision: r.Decision, Err: r.Err, Left: Left(ctx, r.Err), Began: began, Took: took}
-			seen.complete(c.Requests, max(a.Times, 1))
-			o.observe(ctx, &seen)
+	for i := range enginekit.Decisions(&call) {
+		c, d, _, err := enginekit.DecisionAt(&call, &a, err, i)
+		if c.Op == weir.OpReset || c.Op == weir.OpReturn || errors.Is(err, weir.ErrRequest) || keepsWaiting(c, d, err) {
+			continue
 		}
+		seen := Observation{Op: c.Op, Decision: *d, Err: err, Left: Left(ctx, err), Began: began, Took: took}
+		seen.complete(c.Requests, max(a.Times, 1))
+		o.observe(ctx, &seen)
 	}
 	return a, err
 }
@@ -107,8 +109,8 @@ func Left(ctx context.Context, err error) bool {
 }
 
 // keepsWaiting reports whether a caller that waits was refused, and asks again: see [weir.Call.Waits].
-func keepsWaiting(c *weir.Call, r *weir.Result) bool {
-	return c.Waits && r.Err == nil && !r.Decision.Allowed
+func keepsWaiting(c *weir.Call, d *weir.Decision, err error) bool {
+	return c.Waits && err == nil && !d.Allowed
 }
 
 // Observed returns the observation of a call that began at an instant. It is for fronts, which observe a request once although

@@ -103,9 +103,9 @@ func (s *Shadowed) around(ctx context.Context, call weir.Call, next weir.Next) (
 		return s.dryRun(call)
 	}
 	a, err := next(ctx, call)
-	for c, r := range enginekit.Decisions(&call, &a, err) {
-		if r.Err == nil && !keepsWaiting(c, r) {
-			s.shadow(*c, weir.Answer{Decision: r.Decision, Times: a.Times})
+	for i := range enginekit.Decisions(&call) {
+		if c, d, _, err := enginekit.DecisionAt(&call, &a, err, i); err == nil && !keepsWaiting(c, d, nil) {
+			s.shadow(*c, weir.Answer{Decision: *d, Times: a.Times})
 		}
 	}
 	return a, err

@@ -147,3 +147,18 @@ const (
 // DefaultLease is the lease of a [weir.Concurrency] without one, 30 seconds. On Redis every slot has a lease, so that no
 // fault can hold it permanently.
 const DefaultLease = stored.DefaultLease
+
+// ScriptCall describes one call of the script for [Options.Observe].
+type ScriptCall struct {
+	Began     time.Time
+	Took      time.Duration // until the answer, or until the engine gave up
+	Decisions int           // in the call
+	Keys      int           // distinct keys in the call
+	Sent      int           // bytes of keys and arguments
+	Received  int           // bytes of the answer
+	Outcome   Reason        // "" if Redis answered
+	Err       error         // the callers' error, or nil
+	// Callers are the contexts of the callers in the call, the oldest first, for links between traces. An undo has no
+	// caller.
+	Callers []context.Context
+}

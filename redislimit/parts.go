@@ -59,12 +59,12 @@ func (e *Engine) parts(parts []wire.Part, requests []weir.Request, lease uint64)
 			at.oneLane = at.oneLane && (len(parts) == 0 || all || lane == parts[0].Lane)
 			parts = append(parts, wire.Part{Limit: l, Lane: lane, Request: i, Cost: q.Cost, Lease: lease})
 			p := &parts[len(parts)-1]
-			if p.Joins = l.Kind.Fixed() && shared != ""; p.Joins {
+			if p.Joins = l.Fixed && shared != ""; p.Joins {
 				p.Key = shared
 			} else {
 				p.Key = e.keys.Name(lane, l.State, q.Key)
 			}
-			if l.Kind.Fixed() {
+			if l.Fixed {
 				shared = p.Key
 			}
 		}
@@ -98,7 +98,7 @@ func checkLeases(o wire.Op, parts []wire.Part, requests []weir.Request) error {
 func tooMuch(o wire.Op, parts []wire.Part) error {
 	total := 0
 	for i := range parts {
-		if l := parts[i].Limit; l.Kind.Measured() {
+		if l := parts[i].Limit; !l.Fixed {
 			total += l.Weight
 		}
 	}
@@ -151,7 +151,7 @@ func named(d weir.Decision, q *weir.Request) weir.Decision {
 // constant returns the measured part of a request under a limit without a state.
 func constant(l *stored.Limit, request int, cost int64) wire.Part {
 	p, fresh := wire.Part{Limit: l, Request: request, Cost: cost, Measure: enginekit.Measure{Cost: cost}}, l.Functions.Fresh()
-	l.Functions.Measure(&p.Measure, &fresh, 0, stored.Tick, false)
+	l.Functions.Measure(&p.Measure, weir.OpPeek, &fresh, 0, stored.Tick, false)
 	return p
 }
 

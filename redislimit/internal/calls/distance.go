@@ -1,7 +1,6 @@
 package calls
 
 import (
-	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,9 +10,10 @@ import (
 // callers that wait for a call share the next one, which costs less. At a distance they would wait for the better part
 // of a round trip. In between, more calls may leave as long as they do not wait for a processor, on either side.
 type distance struct {
-	most int    // calls in flight at a time
-	all  *trips // of all lanes of the engine
-	own  trips
+	most    int    // calls in flight at a time
+	all     *trips // of all lanes of the engine
+	several bool   // there are other lanes
+	own     trips
 
 	calls int           // calls in flight up to which a decision leaves at once and alone; 1 nearby, and 0 before the second answer
 	gap   time.Duration // how long after the last call another one leaves with what came meanwhile; 0: not before a return
@@ -120,7 +120,10 @@ func (t *trips) see(now time.Time, took time.Duration, decisions int, alone bool
 // trip returns the shortest round trip. While a busy machine nearby answers, calls also take up to 1 ms. So only a call
 // alone shows that the server is that far away.
 func (t *trips) trip() time.Duration {
-	trip := cmp.Or(t.few.trip(), t.many.trip()) // calls of many decisions tell less
+	trip := t.few.trip()
+	if trip == 0 {
+		trip = t.many.trip() // calls of many decisions tell less
+	}
 	if trip < far {
 		return min(trip, t.alone.trip())
 	}
@@ -135,8 +138,10 @@ func (d *distance) measure(now time.Time, f flight) {
 		return
 	}
 	trip, _ := d.all.see(now, took, f.decisions, alone)
-	if own, n := d.own.see(now, took, f.decisions, alone); own >= far && n >= sure {
-		trip = own
+	if d.several {
+		if own, n := d.own.see(now, took, f.decisions, alone); own >= far && n >= sure {
+			trip = own
+		}
 	}
 	switch {
 	case trip < near:

@@ -43,7 +43,7 @@ func (f *distant) serve(decisions int) {
 }
 
 func (f *distant) committer(flights int) *Committer {
-	return &Committer{unheard: new(atomic.Int64), run: f.run, most: 128, worth: 32, distance: distance{most: flights, all: new(trips)}}
+	return &Committer{unheard: new(atomic.Int64), run: f.run, most: 128, worth: 32, distance: distance{most: flights, all: new(trips), several: true}}
 }
 
 func ask(t *testing.T, c *Committer) {

@@ -24,7 +24,7 @@ func (l *Lanes) Run(submissions []*Submission) (answered bool) {
 	answered = true
 	for len(submissions) > 0 {
 		err := l.exchange(lane, submissions)
-		if fault.Moving(err) || fault.Crossing(err) {
+		if err != nil && (fault.Moving(err) || fault.Crossing(err)) {
 			l.takeApart(submissions, err)
 			return answered
 		}

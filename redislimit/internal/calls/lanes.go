@@ -59,7 +59,7 @@ func NewLanes(s Setup) *Lanes {
 func (l *Lanes) divide(n int) {
 	made, all := make([]Committer, n), new(trips)
 	for i := range made {
-		made[i] = Committer{run: l.Run, most: l.setup.Batch, worth: (l.setup.Batch + 3) / 4, unheard: &l.Stats.Unheard, distance: distance{most: l.setup.Flights, all: all}}
+		made[i] = Committer{run: l.Run, most: l.setup.Batch, worth: (l.setup.Batch + 3) / 4, unheard: &l.Stats.Unheard, distance: distance{most: l.setup.Flights, all: all, several: n > 1}}
 	}
 	l.all.Store(&made)
 }

@@ -133,7 +133,7 @@ func (c *Client) Call(ctx context.Context, keys, args []string) (string, error) 
 // send calls the script by its hash, and by its text if the server does not know it.
 func (c *Client) send(ctx context.Context, keys, args []string) (string, error) {
 	reply, err := c.eval(ctx, "EVALSHA", c.script.Hash, keys, args)
-	if fault.RefusedFor(err, "NOSCRIPT") {
+	if err != nil && fault.RefusedFor(err, "NOSCRIPT") {
 		reply, err = c.eval(ctx, "EVAL", c.script.Source, keys, args)
 	}
 	return reply, err

@@ -48,7 +48,7 @@ func Compile(r *weir.Rule) *compiled {
 func (l *Limit) name(long string) {
 	fields := strings.Split(long, "\x00") // the rule's name, the identity, the ordinal
 	rule := string(AppendEscaped(nil, fields[0]))
-	if !l.Kind.Fixed() {
+	if !l.Fixed {
 		code := l.Letter
 		if l.Kind == KindLog {
 			code += strconv.FormatInt(l.Period, 36)

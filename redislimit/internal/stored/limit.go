@@ -44,45 +44,28 @@ const (
 	KindBan
 )
 
-// Fixed reports whether the states have a fixed size. Those of one rule and key are in one value.
-func (k kind) Fixed() bool { return k < KindLog }
+// form is that of states of fixed size.
+type form struct {
+	Numbers string // as string.pack has them
+	Count   int    // how many they are, by which the script knows the form
+	Bytes   int
+}
 
-// Count returns how many numbers a state of fixed size has, and numbers their format in the script.
-func (k kind) Count() int {
+func (k kind) form() form {
 	switch k {
 	case kindBucket:
-		return 5
+		return form{"dI4I4dd", 5, 32}
 	case KindLeaky:
-		return 6
+		return form{"dI4I4ddd", 6, 40}
 	}
-	return 3
+	return form{"ddd", 3, 24}
 }
-
-func (k kind) Numbers() string {
-	switch k {
-	case kindBucket:
-		return "dI4I4dd"
-	case KindLeaky:
-		return "dI4I4ddd"
-	}
-	return "ddd"
-}
-
-// Bytes returns their length.
-func (k kind) Bytes() int {
-	if k <= KindLeaky {
-		return 8 * (k.Count() - 1) // two numbers have 4 bytes
-	}
-	return 8 * k.Count()
-}
-
-// Measured reports whether the script replies with waits and room. For other kinds it replies with the state, and the
-// engine computes the answer.
-func (k kind) Measured() bool { return k >= KindLog }
 
 // Limit is a weir.Limit in the form of the script, with all times in us.
 type Limit struct {
 	Kind     kind
+	Fixed    bool // the states have a fixed size, and those of one rule and key one value; the script replies with them, and otherwise with waits and room
+	Form     form
 	Capacity int64
 	Letter   string // the name of the algorithm
 	Identity string // of a state of fixed size in its value
@@ -170,7 +153,7 @@ func NewLimit(l weir.Limit) (Limit, error) {
 	default:
 		b.refuse("value", "is a limit that Redis cannot hold")
 	}
-	made.Letter, made.Functions = letter, functions
+	made.Letter, made.Functions, made.Fixed, made.Form = letter, functions, made.Kind < KindLog, made.Kind.form()
 	return made, errors.Join(append(b.problems, err)...)
 }
 
@@ -265,7 +248,7 @@ func FloorDiv(a, b int64) int64 { return (a - floorMod(a, b)) / b }
 
 // stateless returns a limit without a state.
 func stateless(f enginekit.Functions) Limit {
-	return Limit{Kind: KindNone, Capacity: f.Capacity(), Functions: f}
+	return Limit{Kind: KindNone, Fixed: true, Capacity: f.Capacity(), Functions: f}
 }
 
 // Duration converts us to a duration, which saturates.

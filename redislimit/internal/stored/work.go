@@ -36,7 +36,7 @@ const (
 func (l *Limit) work() int {
 	entry, extra := int64(10), int64(MostExtra) // bytes, unless costs are above 2^31: see logs.lua
 	switch {
-	case l.Kind.Fixed():
+	case l.Fixed:
 		return 1
 	case l.Kind == KindBan:
 		return 2
@@ -52,7 +52,7 @@ func checkWork(r *weir.Rule, limits []Limit) error {
 	total := 0
 	for i := range limits {
 		l := &limits[i]
-		if !l.Kind.Measured() {
+		if l.Fixed {
 			continue
 		}
 		if total += l.Weight; total > MostWork {

@@ -67,7 +67,7 @@ func (p *Part) booked(now, due, n int64) {
 	q := &past{bookedTo: [3]float64{math.Inf(1), 0, 0}} // the numbers of no state
 	p.past = q
 	s, ok := p.state()
-	if !ok || l.Kind.Measured() {
+	if !ok || !l.Fixed {
 		return
 	}
 	s = l.Functions.Book(s, now, p.Cost, due-now)

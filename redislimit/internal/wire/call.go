@@ -125,7 +125,7 @@ func (b *Batch) group(d *Decision, i int) {
 	b.Args = binary.LittleEndian.AppendUint16(b.Args, uint16(b.key(p)))
 	switch {
 	case d.Op == OpReset:
-	case p.Limit.Kind.Fixed():
+	case p.Limit.Fixed:
 		b.fixed(d, i)
 	case p.Limit.Kind == stored.KindBan:
 		b.Args = d.appendBan(b.Args, i)
@@ -139,9 +139,9 @@ func (b *Batch) fixed(d *Decision, i int) {
 	shared := d.shared(i)
 	head, numbers, length := append(make([]byte, 0, 64), stored.FormatByte, byte(shared)), "", 8
 	for j, left := i, shared; left > 0; j++ {
-		if l := d.Parts[j].Limit; l.Kind.Fixed() {
+		if l := d.Parts[j].Limit; l.Fixed {
 			head = append(head, l.Identity...)
-			numbers, length = numbers+l.Kind.Numbers(), length+l.Kind.Bytes()
+			numbers, length = numbers+l.Form.Numbers, length+l.Form.Bytes
 			left--
 		}
 	}
@@ -152,7 +152,7 @@ func (b *Batch) fixed(d *Decision, i int) {
 		b.Args = append(append(b.Args, byte(len(text))), text...)
 	}
 	for left := shared; left > 0; i++ {
-		if p := &d.Parts[i]; p.Limit.Kind.Fixed() {
+		if p := &d.Parts[i]; p.Limit.Fixed {
 			b.limit(p, d)
 			left--
 		}
@@ -181,7 +181,7 @@ func (b *Batch) limit(p *Part, d *Decision) {
 		now = d.elsewhere
 	}
 	parameters := p.appendFixed(space[:0], d.Op, now)
-	b.Args = append(b.Args, p.Limit.Letter[0], byte(k.Count()), byte(1+len(parameters)))
+	b.Args = append(b.Args, p.Limit.Letter[0], byte(p.Limit.Form.Count), byte(1+len(parameters)))
 	b.Args = append(b.Args, "<dddddddddddddddddddddddd"[:1+len(parameters)]...)
 	b.Args = stored.Doubles(b.Args, parameters...)
 }

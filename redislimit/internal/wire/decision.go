@@ -80,7 +80,7 @@ func (d *Decision) groups() (n int) {
 // shared returns the number of parts that have the value of part i, which is the first of them.
 func (d *Decision) shared(i int) int {
 	n := 1
-	if p := &d.Parts[i]; p.Limit.Kind.Fixed() {
+	if p := &d.Parts[i]; p.Limit.Fixed {
 		for i++; i < len(d.Parts) && d.Parts[i].Request == p.Request; i++ {
 			if d.Parts[i].Joins {
 				n++

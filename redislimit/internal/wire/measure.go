@@ -19,7 +19,7 @@ func (p *Part) measured(d *Decision, now int64, wrote bool, space *[6]int64) {
 	m.Cost, m.Capacity, m.CountsDenied = p.Cost, l.Capacity, l.Denied
 	p.wrote = now
 	switch {
-	case l.Kind.Measured():
+	case !l.Fixed:
 		m.GapLeft = l.GapLeft(m.ResetAfter)
 		if l.Kind == stored.KindLog && wrote {
 			p.wrote = now + int64(m.ResetAfter/time.Microsecond) - l.Period // the newest entry
@@ -37,7 +37,11 @@ func (p *Part) measured(d *Decision, now int64, wrote bool, space *[6]int64) {
 	if l.Kind == stored.KindQuota {
 		p.wrote = l.Functions.TakenAt(s, now)
 	}
-	l.Functions.Measure(m, &s, now, stored.Tick, wrote)
+	op := weir.OpRecord
+	if d.Op == OpTake {
+		op = weir.OpTake
+	}
+	l.Functions.Measure(m, op, &s, now, stored.Tick, wrote)
 }
 
 // RefusedToRecord reports whether a log or gate has no space for what a record would add.
@@ -54,9 +58,12 @@ func (d *Decision) agrees() bool {
 	return fits == d.Admitted
 }
 
-// held reports whether a server first seen at since denies the decision: the decision takes something, and one of its
-// states may have been lost earlier.
+// held reports whether a server first seen at since, if that matters, denies the decision: the decision takes something, and
+// one of its states may have been lost earlier.
 func (d *Decision) held(since float64, now int64) (held bool) {
+	if math.IsInf(since, -1) {
+		return false
+	}
 	takes := false
 	for i := range d.Parts {
 		takes = takes || d.Parts[i].Cost > 0
@@ -78,12 +85,7 @@ func (d *Decision) delay(since float64, now int64) {
 }
 
 // until returns when the part is no longer held.
-func (p *Part) until(since float64) int64 {
-	if math.IsInf(since, -1) {
-		return math.MinInt64
-	}
-	return int64(since + p.Limit.Spent())
-}
+func (p *Part) until(since float64) int64 { return int64(since + p.Limit.Spent()) }
 
 // tookTimes turns an answered opUpTo into a take of the number of times that the
 // script chose. It is false if the script cannot have chosen that.
@@ -140,7 +142,7 @@ func (d *Decision) measureBooking(now int64, withheld bool) {
 
 // own returns the time until the part's own instant.
 func (p *Part) own(now int64) (until int64, ok bool) {
-	if p.Limit.Kind.Measured() {
+	if !p.Limit.Fixed {
 		return int64(p.Measure.Before / time.Microsecond), true
 	}
 	s, ok := p.state()
@@ -169,7 +171,7 @@ func (p *Part) measureBooked(d *Decision, now, own int64) {
 		m.Before = max(stored.Duration(own-d.Longest), space, 0)
 		m.After = m.Before
 	}
-	if p.Limit.Kind.Measured() {
+	if !p.Limit.Fixed {
 		return
 	}
 	f := p.Limit.Functions
@@ -208,7 +210,7 @@ func (d *Decision) keys() string {
 func (d *Decision) Next() (wait time.Duration) {
 	for i := range d.Parts {
 		p := &d.Parts[i]
-		if s, ok := p.state(); ok && d.Admitted && !p.Limit.Kind.Measured() {
+		if s, ok := p.state(); ok && d.Admitted && p.Limit.Fixed {
 			f := p.Limit.Functions
 			wait = max(wait, stored.Duration(f.Wait(f.Take(s, d.Now, p.Cost, 0), d.Now, p.Cost)))
 		}

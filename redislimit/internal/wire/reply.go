@@ -142,7 +142,7 @@ func (r *Reply) Read(d *Decision, now int64, keys []string) {
 // group reads the answer to part i and to the parts that share its value.
 func (r *Reply) group(d *Decision, i int) {
 	p := &d.Parts[i]
-	if p.Limit.Kind.Measured() {
+	if !p.Limit.Fixed {
 		m := &p.Measure
 		*m = enginekit.Measure{Bans: p.Limit.Kind == stored.KindBan}
 		if d.Op != OpTake || !d.Admitted || m.Bans {
@@ -159,7 +159,7 @@ func (r *Reply) group(d *Decision, i int) {
 		r.byte() // the number of states
 	}
 	for j, n := i, shared; n > 0 && exists; j++ {
-		if l := d.Parts[j].Limit; l.Kind.Fixed() {
+		if l := d.Parts[j].Limit; l.Fixed {
 			r.skip(len(l.Identity))
 			n--
 		}
@@ -168,7 +168,7 @@ func (r *Reply) group(d *Decision, i int) {
 		r.Double() // the expiry of the key
 	}
 	for ; shared > 0; i++ {
-		if p := &d.Parts[i]; p.Limit.Kind.Fixed() {
+		if p := &d.Parts[i]; p.Limit.Fixed {
 			if exists {
 				r.state(p)
 			} else {

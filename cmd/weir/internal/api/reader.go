@@ -79,9 +79,11 @@ func (r *reader) list(at spot, element func(i int)) {
 
 // open reads the opening bracket of an object or a list.
 func (r *reader) open(bracket jsontext.Kind, at spot) {
-	if r.expect(bracket, at, kinds[bracket]) {
-		r.token()
+	if r.problem != nil || r.json.PeekKind() != bracket {
+		r.wrong(at, kinds[bracket])
+		return
 	}
+	r.token()
 }
 
 // more reports whether something comes before the closing bracket.
@@ -107,7 +109,8 @@ func (r *reader) string(at spot) []byte {
 
 // value reads the next value if it is of a kind. It is valid until the next read.
 func (r *reader) value(want jsontext.Kind, at spot, what string) jsontext.Value {
-	if !r.expect(want, at, what) {
+	if r.problem != nil || r.json.PeekKind() != want {
+		r.wrong(at, what)
 		return nil
 	}
 	value, err := r.json.ReadValue()
@@ -176,21 +179,16 @@ var kinds = map[jsontext.Kind]string{
 	'n': "null", 't': "true", 'f': "false", '"': "a string", '0': "a number", '{': "an object", '[': "a list",
 }
 
-// expect checks the next token without reading it.
-func (r *reader) expect(want jsontext.Kind, at spot, what string) bool {
+// wrong describes the next token, which is of another kind, unless there is a problem before it.
+func (r *reader) wrong(at spot, what string) {
 	if r.problem != nil {
-		return false
+		return
 	}
-	got := r.json.PeekKind()
-	if got == want {
-		return true
-	}
-	if words, ok := kinds[got]; ok {
+	if words, ok := kinds[r.json.PeekKind()]; ok {
 		r.fail(badField(at.String(), "is "+words+", not "+what))
-		return false
+		return
 	}
 	r.token()
-	return false
 }
 
 // notJSON describes an error of the JSON library.

@@ -17,6 +17,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -94,12 +95,12 @@ func New(o Options) *Desk {
 
 // patiently makes a call of the engine within the patience.
 func (d *Desk) patiently(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
-	ctx, cancel := d.within(ctx)
+	ctx, cancel := context.WithTimeoutCause(ctx, d.options.Patience, errPatience)
 	defer cancel()
 	return next(ctx, call)
 }
 
-// within bounds the time of the engine.
+// within bounds the time of an ability of the engine beside its calls.
 func (d *Desk) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	if d.options.Patience == 0 {
 		return ctx, func() {}
@@ -144,6 +145,11 @@ func (d *Desk) Do(ctx context.Context, call weir.Call) (weir.Decision, error) {
 	}
 	a, err := d.engine.Do(ctx, call)
 	return a.Decision, err
+}
+
+// tells reports whether a call records a cost that is told after the work (told.go).
+func tells(call *weir.Call) bool {
+	return call.Op == weir.OpRecord && slices.ContainsFunc(call.Requests, func(q weir.Request) bool { return q.Rule.ChargesAfter() })
 }
 
 // Each makes calls, and sets a result for each, unless it returns an error.

@@ -74,7 +74,7 @@ func (d *Desk) Overridden(requests []weir.Request) []weir.Request {
 // present returns requests by the rules in force. A rule that is gone stays as it was.
 func (d *Desk) present(requests []weir.Request) []weir.Request {
 	f := d.force.Load()
-	if slices.ContainsFunc(requests, func(q weir.Request) bool { return f.successor(q.Rule) != nil }) {
+	if len(f.retired) > 0 && slices.ContainsFunc(requests, func(q weir.Request) bool { return f.successor(q.Rule) != nil }) {
 		requests = slices.Clone(requests)
 		for i := range requests {
 			requests[i].Rule = cmp.Or(f.successor(requests[i].Rule), requests[i].Rule)

@@ -34,11 +34,6 @@ type record struct {
 	told      []bool // which of its requests are told costs
 }
 
-// tells reports whether a call records a cost that is told after the work.
-func tells(call *weir.Call) bool {
-	return call.Op == weir.OpRecord && slices.ContainsFunc(call.Requests, func(q weir.Request) bool { return q.Rule.ChargesAfter() })
-}
-
 // recordOf returns a record within the bounds of its told costs: those of rules that charge after the work, or all of them. A
 // Guard keeps it whole, so every other cost in it is one of work that was done, too.
 func (d *Desk) recordOf(call weir.Call, all bool) record {

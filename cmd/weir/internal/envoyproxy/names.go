@@ -64,11 +64,17 @@ func (n *Names) around(ctx context.Context, call weir.Call, next weir.Next) (wei
 	if t == nil {
 		return next(ctx, call)
 	}
-	a, err := next(ctx, enginekit.Changed(call, func(c *weir.Call) { c.Requests = t.lengthen(c.Requests) }))
-	for _, r := range enginekit.Decisions(&call, &a, err) {
-		t.shorten(&r.Decision)
-		if r.Reservation != nil {
-			t.shorten(&r.Reservation.Decision)
+	call = enginekit.Copied(call)
+	for i := range enginekit.Decisions(&call) {
+		c, _, _, _ := enginekit.DecisionAt(&call, &weir.Answer{}, nil, i)
+		c.Requests = t.lengthen(c.Requests)
+	}
+	a, err := next(ctx, call)
+	for i := range enginekit.Decisions(&call) {
+		_, d, r, _ := enginekit.DecisionAt(&call, &a, err, i)
+		t.shorten(d)
+		if r != nil {
+			t.shorten(&r.Decision)
 		}
 	}
 	return a, err

@@ -151,14 +151,6 @@ func (m *Metrics) Follow(seen func(*layer.Observation)) {
 	m.followed.Store(&seen)
 }
 
-// follow shows a decision to whoever follows them.
-func (m *Metrics) follow(o *layer.Observation) {
-	if seen := m.followed.Load(); seen != nil {
-		shown := *o // so that an observation is on the heap only while somebody follows
-		(*seen)(&shown)
-	}
-}
-
 // Version returns the version of the program and the revision of its source, as weir_build_info has them.
 func Version() (version, revision string) {
 	labels := buildLabels("")

@@ -110,10 +110,11 @@ func (m *Metrics) Observe(e weir.Engine) (weir.Engine, error) {
 
 // decided counts a decision on requests of callers. Rules whose names begin with a ~ are the daemon's own.
 func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
-	if strings.HasPrefix(o.Rule, "~") {
+	switch strings.IndexByte(o.Rule, '~') { // which no name in a file has
+	case -1:
+	case 0:
 		return
-	}
-	if isBeside(o.Rule) { // Compared counts them, because they admit and refuse nobody
+	default: // a shadow or a candidate, which admits and refuses nobody, so Compared counts it
 		m.Top.Sample(o)
 		return
 	}
@@ -121,7 +122,10 @@ func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
 	if m.traced != nil {
 		m.traced(ctx, o)
 	}
-	m.follow(&o)
+	if seen := m.followed.Load(); seen != nil {
+		shown := o // so that an observation is on the heap only while somebody follows
+		(*seen)(&shown)
+	}
 	if m.notices != nil {
 		m.notices.Decided(&o)
 	}
@@ -129,9 +133,6 @@ func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
 		m.refusals.log(ctx, o.Rule, o.Decision.Cause.String(), o.Limit, o.Key)
 	}
 }
-
-// isBeside reports whether a rule is a shadow or a candidate. No name in a file has a ~.
-func isBeside(rule string) bool { return strings.Contains(rule, "~") }
 
 // Judged counts a decision that rules in files made without an engine.
 func (m *Metrics) Judged(ctx context.Context, rule string, allowed bool, reason rules.Reason) {

@@ -11,8 +11,10 @@ import (
 // decide makes one call to the engine, if the call needs it. If a rule refuses without the engine, or a question beside it
 // is refused, nothing is taken.
 func (c *call) decide(ctx context.Context, engine *desk.Desk) error {
-	if err := c.askFirst(ctx, engine); err != nil {
-		return err
+	if len(c.parts) > 1 {
+		if err := c.askFirst(ctx, engine); err != nil {
+			return err
+		}
 	}
 	if !c.decision.Allowed {
 		c.takes = c.takes[:0]

@@ -203,12 +203,32 @@ func (c *call) put(s *Server, d *envoy.RateLimitDescriptor, p part, hits int64) 
 			c.source.pushed = c.in.pushed.Match(c.request.Domain, d.Entries)
 		}
 		c.in.config.Decide(&c.source, hits, &c.outcome)
-		c.denyRepeated(hits)
+		if c.outcome.Verdict != rules.Refuse && mayRepeat(d.Entries) {
+			c.denyRepeated(hits)
+		}
 		c.match(&p, hits, requests)
 	}
 	p.requests = (*requests)[from:len(*requests):len(*requests)]
 	c.parts = append(c.parts, p)
 	return nil
+}
+
+// fewEntries are compared with each other, without memory.
+const fewEntries = 16
+
+// mayRepeat reports whether some keys may be repeated (repeated.go).
+func mayRepeat(entries []*envoy.RateLimitDescriptor_Entry) bool {
+	if len(entries) > fewEntries {
+		return true
+	}
+	for i, e := range entries {
+		for _, before := range entries[:i] {
+			if before.Key == e.Key {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // match takes over what the rules make of a descriptor.

@@ -15,7 +15,7 @@ const mostReadings = 64
 // the first. An error would let Envoy admit the request.
 func (c *call) denyRepeated(hits int64) {
 	keys, values := repeated(c.source.entries)
-	if len(keys) == 0 || c.outcome.Verdict == rules.Refuse {
+	if len(keys) == 0 {
 		return
 	}
 	readings := 1
@@ -42,9 +42,6 @@ func (c *call) denyRepeated(hits int64) {
 
 // repeated returns the keys with several values, and the values of each.
 func repeated(entries []*envoy.RateLimitDescriptor_Entry) (keys []string, values map[string][]string) {
-	if !mayRepeat(entries) {
-		return nil, nil
-	}
 	values = map[string][]string{}
 	for _, e := range entries {
 		of := values[e.Key]
@@ -56,22 +53,4 @@ func repeated(entries []*envoy.RateLimitDescriptor_Entry) (keys []string, values
 		}
 	}
 	return keys, values
-}
-
-// fewEntries are compared with each other, without memory.
-const fewEntries = 16
-
-// mayRepeat reports whether some keys may be repeated.
-func mayRepeat(entries []*envoy.RateLimitDescriptor_Entry) bool {
-	if len(entries) > fewEntries {
-		return true
-	}
-	for i, e := range entries {
-		for _, before := range entries[:i] {
-			if before.Key == e.Key {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -55,13 +54,14 @@ func (c *Config) Decide(from Source, cost int64, o *Outcome) {
 	*o = Outcome{Requests: o.Requests[:0], Rules: o.Rules[:0], Beside: o.Beside[:0], BesideRules: o.BesideRules[:0], Undecided: o.Undecided[:0]}
 	var space [16]value
 	values := c.read(from, space[:0])
-	if slices.ContainsFunc(values, func(v value) bool { return v.unclear }) {
+	unclear, unknown := oddIn(values)
+	if unclear {
 		o.Verdict, o.Reason = Refuse, ByPath
 		return
 	}
 	var found [64]int32
 	matched := c.match(values, found[:0])
-	if slices.ContainsFunc(values, func(v value) bool { return v.unknown }) {
+	if unknown {
 		matched = c.leaveOut(matched, values, o)
 	}
 	var exempt *Rule
@@ -111,6 +111,14 @@ func (c *Config) read(from Source, values []value) []value {
 		values = append(values, normal(c.mentions[i].family, text))
 	}
 	return values
+}
+
+// oddIn reports whether some values are unclear, and whether some are unknown.
+func oddIn(values []value) (unclear, unknown bool) {
+	for i := range values {
+		unclear, unknown = unclear || values[i].unclear, unknown || values[i].unknown
+	}
+	return unclear, unknown
 }
 
 // limited reports whether the rule takes part in the call of the engine that decides.

@@ -161,7 +161,7 @@ func cleanPath(text string) (clean string, agreed bool) {
 		_, text, _ = strings.Cut(text[at+3:], "/")
 	}
 	agreed, sure := true, true
-	if strings.ContainsFunc(text, isUnusual) {
+	if isUnusual(text) {
 		text, agreed, sure = usualPath(text)
 	}
 	// Of http:/a some servers read the path /a, and of //a/b many read the path /b, of the host a.
@@ -176,9 +176,14 @@ func cleanPath(text string) (clean string, agreed bool) {
 	return path.Clean(text), agreed && !fragment
 }
 
-// isUnusual reports whether usualPath changes a rune.
-func isUnusual(r rune) bool {
-	return r < ' ' || 'A' <= r && r <= 'Z' || r == '%' || r == ';' || r == '\\'
+// isUnusual reports whether usualPath may change a path.
+func isUnusual(path string) bool {
+	for i := range len(path) {
+		if c := path[i]; c < ' ' || 'A' <= c && c <= 'Z' || c == '%' || c == ';' || c == '\\' {
+			return true
+		}
+	}
+	return false
 }
 
 // usualPath decodes the segments of a path. Java servers cut parameters off, Windows has two kinds of slash, and many
