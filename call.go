@@ -107,7 +107,7 @@ func Wrap(e Engine, around func(ctx context.Context, call Call, next Next) (Answ
 		next = below.do
 	case *Memory:
 		next = func(ctx context.Context, c Call) (a Answer, err error) {
-			if c.Op == OpTake && c.Within <= 0 && c.Identity == "" && c.Lease == 0 && c.Taken == nil {
+			if c.Op == OpTake && c.Within <= 0 && c.Identity == "" && c.Lease == 0 && c.Taken == nil && !c.Waits {
 				err = below.take(ctx, c.Requests, &a.Decision)
 				return a, err
 			}
