@@ -55,7 +55,7 @@ var layers = []layer{
 	},
 	{
 		name:     "commands",
-		packages: []string{"cmd/weir/internal/serve", "cmd/weir/internal/pace", "cmd/weir/internal/fetch", "cmd/weir/internal/replay", "cmd/weir/internal/simulate", "cmd/weir/internal/check", "cmd/weir/internal/inspect", "cmd/weir/internal/ctl"},
+		packages: []string{"cmd/weir/internal/serve", "cmd/weir/internal/pace", "cmd/weir/internal/fetch", "cmd/weir/internal/replay", "cmd/weir/internal/simulate", "cmd/weir/internal/check", "cmd/weir/internal/inspect", "cmd/weir/internal/ctl", "cmd/weir/internal/tryout"},
 		mayUse:   []string{"logs", "fronts", "rooms of the program", "rules", "adapters", "engines", "kit", "engine kit", "root"},
 		standard: []string{"log/slog", "net", "net/", "os", "os/"},
 	},

@@ -15,6 +15,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/replay"
 	"github.com/weirflow/weir/cmd/weir/internal/serve"
 	"github.com/weirflow/weir/cmd/weir/internal/simulate"
+	"github.com/weirflow/weir/cmd/weir/internal/tryout"
 )
 
 // asRatelimit is the name of the program of envoyproxy/ratelimit. A program of this name is weir serve --compat envoyproxy,
@@ -92,7 +93,7 @@ It also fetches pages politely, and compares limits on made-up traffic.`,
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version and the commit")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(serving, serve.TokenCommand(), replay.Command(), simulate.Command(), check.Command(), pace.Command(), fetch.Command(),
-		inspect.RulesCommand(), inspect.ExplainCommand(), ctl.Command(), versionCommand(), completionCommand())
+		inspect.RulesCommand(), inspect.ExplainCommand(), ctl.Command(), tryout.Command(), versionCommand(), completionCommand())
 	cli.PlainNumbers(root)
 	return root, started
 }
