@@ -5,7 +5,11 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/accesslog"
+	"github.com/weirflow/weir/internal/replay"
 )
+
+// DefaultLongest is how long a request is under way at most, where a log does not say.
+const DefaultLongest = time.Second
 
 // Logs fill a Traffic from access logs.
 type Logs struct {
@@ -161,4 +165,13 @@ func (s *source) text(value []byte) string {
 	text := string(value)
 	s.texts[text] = text
 	return text
+}
+
+// ReportRead is Report of the traffic that a reader has read, and says how it was read.
+func (t *Traffic) ReportRead(reader *accesslog.Reader, o Options) (replay.Report, error) {
+	reader.Leave(t.cut(reader.Span()))
+	report, err := t.Report(o)
+	report.Logs, report.LeftOut = reader.Found(), reader.LeftOut()
+	report.Lines, report.Unparsed, report.Reasons = reader.Lines(), reader.Rejected(), reader.Reasons()
+	return report, err
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/internal/replay"
 )

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
+	"github.com/weirflow/weir/cmd/weir/internal/unpack"
 	"github.com/weirflow/weir/internal/replay"
 )
 
@@ -109,7 +110,7 @@ func ReadLog(command, name string, in io.Reader, progress *Progress, read func(n
 		defer file.Close()
 		in = file
 	}
-	return explainLog(command, read(name, progress.reading(name, in)))
+	return explainLog(command, read(name, unpack.Reader(progress.reading(name, in))))
 }
 
 // explainLog adds a hint to an error of reading a log.

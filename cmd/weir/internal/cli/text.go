@@ -1,9 +1,6 @@
 package cli
 
-import (
-	"github.com/weirflow/weir/cmd/weir/internal/plain"
-	"github.com/weirflow/weir/cmd/weir/internal/screen"
-)
+import "github.com/weirflow/weir/cmd/weir/internal/plain"
 
 // The texts that need no terminal.
 var (
@@ -13,7 +10,7 @@ var (
 	Duration  = plain.Duration
 	Percent   = plain.Percent
 	Fixed     = plain.Fixed
-)
+	Shorten   = plain.Shorten
 
-// Shorten truncates a key to the width of its column.
-func Shorten(key string) string { return screen.Shorten(key, 60) }
+	UnshownText, UnshownLines = plain.UnshownText, plain.UnshownLines
+)

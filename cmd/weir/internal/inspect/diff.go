@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/logrules"
 	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/accesslog"
@@ -105,7 +106,7 @@ func (d *diff) decide(cmd *cobra.Command, files []backtest.File) (replay.Report,
 	if err != nil {
 		return replay.Report{}, err
 	}
-	run := backtest.Run{Command: "rules diff", Files: files, Logs: d.logs, In: cmd.InOrStdin(), Reader: reader, Longest: d.longest,
+	run := logrules.Run{Command: "rules diff", Files: files, Logs: d.logs, In: cmd.InOrStdin(), Reader: reader, Longest: d.longest,
 		Options: backtest.Options{Top: d.top}, Progress: cli.NewProgress(cmd.ErrOrStderr(), cli.ProgressDelay)}
 	defer run.Progress.Stop()
 	report, err := run.Report()

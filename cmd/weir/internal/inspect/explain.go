@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -67,24 +66,16 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 	case o.cost < 0:
 		return cli.Misusef("use a cost of 0 or more", "--cost %d: a negative cost", o.cost)
 	}
-	request := rules.Attributes{}
-	for _, arg := range args {
-		name, value, ok := strings.Cut(arg, "=")
-		if !ok || name == "" {
-			return cli.Misusef("an attribute is NAME=VALUE, like path=/login", "explain: %q is no attribute", arg)
-		}
-		name = rules.AttributeName(name)
-		if _, twice := request[name]; twice {
-			return cli.Misusef("a request has one value of each", "explain: %s is given twice", cli.Printable(name))
-		}
-		request[name] = value
+	request, err := rules.ParseAttributes(args)
+	if err != nil {
+		return err
 	}
 	if len(o.config) == 0 {
 		var e rules.Explanation
 		if err := o.daemon.Call(cmd.Context(), http.MethodPost, "/v1/admin/explain", map[string]any{"attributes": request, "cost": o.cost}, &e, "answer", "rules"); err != nil {
 			return err
 		}
-		return o.form.write("explain", cmd.OutOrStdout(), e, explanationText(e))
+		return o.form.write("explain", cmd.OutOrStdout(), e, e.Text())
 	}
 	config, warnings, err := rulefiles.Lint(rulefiles.Options{}, o.config...)
 	if err != nil {
@@ -94,15 +85,15 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := config.CheckNames(request); err != nil {
-		return cli.Misusef("attributes are method, host, path, client, header.NAME, and those that the files list in attributes", "explain: %v", err)
+	if err := config.CheckRequest("explain", request); err != nil {
+		return err
 	}
 	e, err := config.Explain(context.Background(), request, o.cost, engine)
 	if err != nil {
 		return cli.Fail(fmt.Errorf("explain: %s", cli.Plain(err)), "is the state file that of a daemon with these rules?")
 	}
 	e.Warnings = warnings.Shown()
-	return o.form.write("explain", cmd.OutOrStdout(), e, explanationText(e))
+	return o.form.write("explain", cmd.OutOrStdout(), e, e.Text())
 }
 
 // engine returns the engine of --state, or nil.
@@ -121,39 +112,4 @@ func (o *explainOptions) engine() (weir.Engine, error) {
 		return nil, cli.Fail(fmt.Errorf("explain: --state: %s", cli.Plain(err)), hint)
 	}
 	return engine, nil
-}
-
-func explanationText(e rules.Explanation) string {
-	var b strings.Builder
-	b.WriteString(cli.Printable(e.Answer) + "\n")
-	line := func(name, text string) { fmt.Fprintf(&b, "  %-11s %s\n", name, cli.Printable(text)) }
-	for _, s := range e.Steps {
-		fmt.Fprintf(&b, "\n%s, %s", cli.Printable(s.Rule), cli.Printable(s.File))
-		if s.Line > 0 { // a pushed limit has none
-			fmt.Fprintf(&b, ":%d", s.Line)
-		}
-		b.WriteByte('\n')
-		for _, f := range s.Fields {
-			line(f.Name, f.Text)
-		}
-		if s.Key == nil {
-			continue
-		}
-		line("this key", *s.Key)
-		line("its limit", s.Limit)
-		line("its cost", cli.Thousands(s.Cost))
-		if s.Remaining != nil {
-			line("remaining", cli.Thousands(*s.Remaining))
-		}
-		if s.RetryAfter != "" {
-			line("retry after", s.RetryAfter)
-		}
-	}
-	for _, note := range e.Notes {
-		b.WriteString("\nnote: " + cli.Printable(note) + "\n")
-	}
-	for _, w := range e.Warnings {
-		b.WriteString("\nwarning: " + w.Sentence() + "\n")
-	}
-	return b.String()
 }

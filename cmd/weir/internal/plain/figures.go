@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
 )
 
 // Duration returns "1m" for a minute, where Go prints "1m0s".
@@ -17,6 +19,9 @@ func Duration(d time.Duration) string {
 	}
 	return text
 }
+
+// Shorten truncates a key to the width of its column.
+func Shorten(key string) string { return screen.Shorten(key, 60) }
 
 // Percent formats a share, or nothing of nothing. Only none is 0.00%, and only all is 100.00%.
 func Percent(part, whole int64) string {

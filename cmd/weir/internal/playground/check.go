@@ -1,11 +1,23 @@
 package playground
 
 import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/explain"
 	"github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/replay"
 )
+
+// Checked is what a text says: a limit, several joined with "and", or the limits of a rules file.
+type Checked struct {
+	Limits []Explained `json:"limits"`
+	File   []string    `json:"file,omitempty"` // the limits that a rules file has, of which Limits explains the first
+}
 
 // Explained is a limit in plain words, as weir check has them.
 type Explained struct {
@@ -17,17 +29,46 @@ type Explained struct {
 }
 
 // check explains the limits of a text.
-func check(text string) ([]Explained, error) {
+func check(text string) (c Checked, err error) {
+	if isRules(text) {
+		if c.File, err = textsOf(text); err != nil {
+			return c, err
+		}
+		text = c.File[0]
+	}
 	limits, err := limitsOf(text)
+	if err != nil {
+		return c, err
+	}
+	c.Limits = []Explained{}
+	for _, limit := range limits {
+		e := explain.Of(limit)
+		c.Limits = append(c.Limits, Explained{limit.String(), e.Capacity, e.Burst, e.Worst, e.Memory})
+	}
+	return c, nil
+}
+
+// rulesBegin matches the first line of a file. No limit begins like this.
+var rulesBegin = regexp.MustCompile(`^(#|---|\{|[A-Za-z_]+:)`)
+
+// isRules reports whether a text is meant as a rules file.
+func isRules(text string) bool { return rulesBegin.MatchString(strings.TrimSpace(text)) }
+
+// textsOf returns the limits of a rules file, each once.
+func textsOf(text string) (texts []string, err error) {
+	config, _, err := parse("check", text)
 	if err != nil {
 		return nil, err
 	}
-	all := []Explained{}
-	for _, limit := range limits {
-		e := explain.Of(limit)
-		all = append(all, Explained{limit.String(), e.Capacity, e.Burst, e.Worst, e.Memory})
+	for _, limit := range config.Limits() {
+		if text := rules.LimitText(limit); !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
 	}
-	return all, nil
+	if len(texts) == 0 {
+		return nil, plain.Fail(errors.New("check: no rule has a limit"), "rules that deny, or are unlimited, have none")
+	}
+	return texts, nil
 }
 
 // limitsOf reads a text with the errors and hints of weir check.

@@ -10,3 +10,11 @@ type Host struct {
 	// Progress, if not nil, is told how far an answer is, from time to time.
 	Progress func(stage string, done, of int64)
 }
+
+// tell returns what tells the progress of a stage, or nil.
+func (h Host) tell(stage string) func(done, of int64) {
+	if h.Progress == nil {
+		return nil
+	}
+	return func(done, of int64) { h.Progress(stage, done, of) }
+}

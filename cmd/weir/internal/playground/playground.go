@@ -14,8 +14,10 @@ import (
 
 // question is what the page asks. Each part has fields of its own.
 type question struct {
-	Do string `json:"do"` // check or play
+	Do string `json:"do"` // check, play, log, explain or test
 	play
+	logging
+	ruling
 	Text string `json:"text"` // for check: what someone types
 }
 
@@ -57,6 +59,12 @@ func answer(asked []byte, host Host) (any, error) {
 		return check(q.Text)
 	case "play":
 		return q.play.run()
+	case "log":
+		return q.logging.run(host)
+	case "explain":
+		return q.ruling.explain()
+	case "test":
+		return q.ruling.test()
 	}
 	return nil, plain.Misuse(errors.New("playground: no such question: "+plain.Quoted(q.Do)), "reload the page")
 }

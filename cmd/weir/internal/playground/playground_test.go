@@ -75,8 +75,8 @@ func TestEveryLimitIsPlayed(t *testing.T) {
 		}
 		question, _ := json.Marshal(map[string]any{"do": "check", "text": limit})
 		parsed, _ := weir.ParseLimit(limit)
-		if explained, failure := ask[[]Explained](t, string(question)); failure.Message != "" || explained[0].Limit != parsed.String() || explained[0].Worst == "" {
-			t.Errorf("%s: got %+v %+v", limit, failure, explained)
+		if checked, failure := ask[Checked](t, string(question)); failure.Message != "" || checked.Limits[0].Limit != parsed.String() || checked.Limits[0].Worst == "" {
+			t.Errorf("%s: got %+v %+v", limit, failure, checked)
 		}
 	}
 }

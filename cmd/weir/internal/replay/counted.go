@@ -1,12 +1,12 @@
 package replay
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/accesslog"
 	"github.com/weirflow/weir/internal/replay"
 )
@@ -30,16 +30,10 @@ func printUnparsed(errs io.Writer, samples []accesslog.Rejected, report replay.R
 
 // checkCounted returns an error if no line counts, since then the log, the key or what is left out is probably not the intended one.
 func (o *readOptions) checkCounted(report replay.Report) error {
-	switch {
-	case report.Keys > 0:
-		return nil
-	case report.Lines == 0:
-		return cli.Fail(errors.New("replay: the input is empty"), "name a log, or pipe one in: weir replay --limit 60/m access.log")
-	case report.Unparsed == report.Lines:
-		return cli.Fail(fmt.Errorf("replay: none of %s could be read", cli.Plural(report.Lines, "line")),
-			"a line needs a time and the fields of --key; --log-format names the format, or spells it: --log-format '$remote_addr [$time_local] \"$request\"', or --log-format 'json time=when client=caller.ip'",
-			"where a line names several addresses, --trust names the proxies")
-	case len(o.lacking) > 0:
+	if err := plain.Uncounted(report); report.Keys > 0 || err != nil {
+		return err
+	}
+	if len(o.lacking) > 0 {
 		return cli.Fail(fmt.Errorf("replay: --where: no line%s has %q", o.inTime(), strings.Join(o.lacking, ", ")),
 			"attributes are client, method, host, path, port and header.NAME, and the fields of the log, such as status; docs/reference/logs.md has those of each format")
 	}

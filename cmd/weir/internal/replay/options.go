@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/replay"
 )
 
@@ -28,7 +29,7 @@ type options struct {
 }
 
 // targetForms are an example of each target.
-var targetForms = []string{"refuse 0.1% of clients", "refuse 0.1% of requests", "spare 99.9%", "at most 200/s in all"}
+var targetForms = plain.TargetForms
 
 // mostPrice bounds the price of a unit.
 const mostPrice = 1e9

@@ -46,7 +46,7 @@ tightest, and says why. A client is a value of --key.
 With --report it also writes a page with pictures and tables, one file that goes into
 a mail. Keys in it are masked, unless --names shows them, or --customers names them.
 
-A FILE is an access log, plain or gzip, of nginx, Apache, Caddy, Traefik, Envoy,
+A FILE is an access log, plain, gzip or zstd, of nginx, Apache, Caddy, Traefik, Envoy,
 HAProxy, an AWS load balancer, CloudFront, S3, Cloudflare, Google Cloud or IIS,
 JSON lines with any names of fields, or CSV, also inside of what Kubernetes,
 Docker or syslog write around it. Its first 1,000 lines

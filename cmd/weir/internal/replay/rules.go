@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/logrules"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/internal/replay"
@@ -31,7 +32,7 @@ func (o *options) checkRules(key replay.Key) error {
 
 // runRules decides the requests of logs by the rules of files.
 func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out, errs io.Writer) error {
-	files, err := backtest.Load("replay", o.Config)
+	files, err := logrules.Load("replay", o.Config)
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out
 	if err != nil {
 		return err
 	}
-	run := backtest.Run{Command: "replay", Files: files, Logs: logs, In: in, Reader: reader, Longest: o.longest,
+	run := logrules.Run{Command: "replay", Files: files, Logs: logs, In: in, Reader: reader, Longest: o.longest,
 		Options: o.backtestOptions(), Progress: cli.NewProgress(errs, cli.ProgressDelay)}
 	defer run.Progress.Stop()
 	report, err := run.Report()

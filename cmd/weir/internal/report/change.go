@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/replay"
 )
 

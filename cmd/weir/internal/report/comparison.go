@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/simulate"
 )
 

@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // holds shows what reservations of work would have held.

@@ -18,33 +18,13 @@ func LoadFor(command string, paths ...string) (*rules.Config, error) {
 	return config, nil
 }
 
-// Refused returns an error of rules files as one of the command.
-func Refused(command string, err error) error {
-	if problems, _ := err.(rules.Problems); isUnread(problems) {
-		return refused(command, err, "name a file with rules, or a directory of such files; docs/reference/rules.md describes them")
-	}
-	return refused(command, err, "docs/reference/rules.md describes rules files; weir rules schema prints the schema for editors")
-}
+// Refused is rules.Refused.
+var Refused = rules.Refused
 
 // RefusedForeign returns an error of files of envoyproxy/ratelimit as one of the command.
 func RefusedForeign(command string, err error) error {
-	return refused(command, err, "docs/howto/envoy.md#keys-of-a-file lists the keys of these files, and what differs")
+	return rules.RefusedFor(command, err, "docs/howto/envoy.md#keys-of-a-file lists the keys of these files, and what differs")
 }
-
-// refused adds a hint to problems of files. A single file that cannot be read needs no list.
-func refused(command string, err error, hint string) error {
-	problems, ok := err.(rules.Problems)
-	switch {
-	case !ok:
-		return err
-	case isUnread(problems):
-		return cli.Fail(fmt.Errorf("%s: %w", command, err), hint)
-	}
-	return cli.Fail(fmt.Errorf("%s: %s\n%w", command, cli.Plural(int64(len(problems)), "problem"), err), hint)
-}
-
-// isUnread reports whether the only problem is a file that cannot be read.
-func isUnread(ps rules.Problems) bool { return len(ps) == 1 && ps[0].Line == 0 }
 
 // Texts returns the limits of rules files for a command that tries limits: of each rule, plan and candidate, each text once. It
 // returns none without files.

@@ -122,3 +122,26 @@ func distance(a, b string) int {
 	}
 	return last[len(b)]
 }
+
+// Refused returns an error of rules files as one of the command.
+func Refused(command string, err error) error {
+	if problems, _ := err.(Problems); isUnread(problems) {
+		return RefusedFor(command, err, "name a file with rules, or a directory of such files; docs/reference/rules.md describes them")
+	}
+	return RefusedFor(command, err, "docs/reference/rules.md describes rules files; weir rules schema prints the schema for editors")
+}
+
+// RefusedFor adds a hint to problems of files. A single file that cannot be read needs no list.
+func RefusedFor(command string, err error, hint string) error {
+	problems, ok := err.(Problems)
+	switch {
+	case !ok:
+		return err
+	case isUnread(problems):
+		return plain.Fail(fmt.Errorf("%s: %w", command, err), hint)
+	}
+	return plain.Fail(fmt.Errorf("%s: %s\n%w", command, plain.Plural(int64(len(problems)), "problem"), err), hint)
+}
+
+// isUnread reports whether the only problem is a file that cannot be read.
+func isUnread(ps Problems) bool { return len(ps) == 1 && ps[0].Line == 0 }

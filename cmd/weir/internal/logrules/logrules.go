@@ -1,21 +1,20 @@
-package backtest
+// Package logrules decides the logs of a command by its rules files: it opens both, and backtest decides.
+package logrules
 
 import (
 	"errors"
 	"io"
 	"time"
 
+	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/internal/accesslog"
 	"github.com/weirflow/weir/internal/replay"
 )
 
-// DefaultLongest is how long a request is under way at most, where a log does not say.
-const DefaultLongest = time.Second
-
 // Load reads files for a command. Each is a configuration of its own, which decides requests by attributes.
-func Load(command string, paths []string) (files []File, err error) {
+func Load(command string, paths []string) (files []backtest.File, err error) {
 	for _, path := range paths {
 		config, err := rulefiles.LoadFor(command, path)
 		if err != nil {
@@ -24,7 +23,7 @@ func Load(command string, paths []string) (files []File, err error) {
 		if len(config.Rules) == 0 {
 			return nil, cli.Fail(errors.New(command+": "+path+" has no rule"), "docs/reference/rules.md describes rules")
 		}
-		files = append(files, File{path, config})
+		files = append(files, backtest.File{Name: path, Config: config})
 	}
 	return files, nil
 }
@@ -32,19 +31,19 @@ func Load(command string, paths []string) (files []File, err error) {
 // Run is one run of a command over logs.
 type Run struct {
 	Command  string
-	Files    []File
+	Files    []backtest.File
 	Logs     []string // none stands for standard input
 	In       io.Reader
 	Reader   *accesslog.Reader
 	Longest  time.Duration
-	Options  Options
+	Options  backtest.Options
 	Progress *cli.Progress
 }
 
 // Report reads the logs and decides by the files.
 func (r *Run) Report() (report replay.Report, err error) {
-	traffic := New(r.Files...)
-	logs := NewLogs(traffic, r.Reader, r.Longest)
+	traffic := backtest.New(r.Files...)
+	logs := backtest.NewLogs(traffic, r.Reader, r.Longest)
 	if len(r.Logs) == 0 {
 		r.Logs = []string{"-"}
 	}
@@ -54,13 +53,10 @@ func (r *Run) Report() (report replay.Report, err error) {
 			return report, err
 		}
 	}
-	r.Reader.Leave(traffic.cut(r.Reader.Span()))
 	r.Options.Progress = r.Progress.Stage("deciding")
-	if report, err = traffic.Report(r.Options); err != nil {
+	if report, err = traffic.ReportRead(r.Reader, r.Options); err != nil {
 		return report, cli.Fail(errors.New(r.Command+": "+err.Error()), "this is a bug in weir: please report it with the rules")
 	}
-	report.Logs, report.LeftOut = r.Reader.Found(), r.Reader.LeftOut()
-	report.Lines, report.Unparsed, report.Reasons = r.Reader.Lines(), r.Reader.Rejected(), r.Reader.Reasons()
 	r.Progress.Stop()
 	return report, nil
 }
