@@ -58,7 +58,7 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 	for _, command := range commands {
 		for example := range strings.Lines(command.Example) {
 			args := exampleArgs(strings.ReplaceAll(example, "127.0.0.1:6379", server.Addr))
-			if strings.Contains(example, " | ") || args[0] == "serve" || args[0] == "pace" || args[0] == "source" || len(args) > 1 && args[1] == "drain" ||
+			if strings.Contains(example, " | ") || args[0] == "serve" || args[0] == "playground" || args[0] == "pace" || args[0] == "source" || len(args) > 1 && args[1] == "drain" ||
 				slices.Contains(args, "--watch") { // needs a shell, goes on, or see below
 				continue
 			}

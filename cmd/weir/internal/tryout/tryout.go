@@ -36,8 +36,7 @@ there leaves the machine neither by the page nor by this command.
 
 DIR is the folder playground of a release archive, or one that scripts/playground.sh
 has built. The command prints the address, and ends with Ctrl-C.`,
-		Example: `  weir playground /usr/share/weir/playground
-  scripts/playground.sh bin/playground && weir playground bin/playground`,
+		Example: `  weir playground playground`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("playground: %s, want the folder of the page", cli.Plural(int64(len(args)), "argument"))
