@@ -16,6 +16,8 @@ func Why(name string, d *weir.Decision, never bool) string {
 		return fmt.Sprintf("the cost is more than the limit %q ever admits", name)
 	case d.Cause == weir.ByGap:
 		return fmt.Sprintf("the limit %q needs a pause between requests", name)
+	case d.Cause == weir.ByBan:
+		return fmt.Sprintf("the limit %q has refused this key too often, so it is banned for a while", name)
 	case d.Remaining > 0:
 		return fmt.Sprintf("the cost is more than the %d left of the limit %q", d.Remaining, name)
 	}

@@ -21,9 +21,9 @@ import (
 
 // Metrics are a prometheus.Collector. They are safe for concurrent use.
 type Metrics struct {
-	decisions, refusals, thresholds *prometheus.CounterVec
-	durations                       *prometheus.HistogramVec
-	rules                           sync.Map // *ruleSeries, by name
+	decisions, refusals, thresholds, bans *prometheus.CounterVec
+	durations                             *prometheus.HistogramVec
+	rules                                 sync.Map // *ruleSeries, by name
 
 	mu      sync.Mutex
 	named   int // of rules
@@ -48,6 +48,7 @@ func New() *Metrics {
 	return &Metrics{
 		decisions:  counter("weir_decisions_total", "Decisions by result (admitted, refused, away, left or error) and by the reason of a refusal.", "rule", "result", "reason"),
 		refusals:   counter("weir_refusals_total", "Refusals by the limit that refused.", "rule", "limit"),
+		bans:       counter("weir_bans_begun_total", "Bans that began.", "rule"),
 		thresholds: counter("weir_thresholds_total", "Decisions by which a key reached 80 or 100 per cent of a limit.", "rule", "percent"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "weir_decision_duration_seconds", Help: "Duration of decisions.", Buckets: buckets}, []string{"rule"}),
@@ -81,6 +82,9 @@ func (m *Metrics) Decided(_ context.Context, o layer.Observation) {
 	if o.Limit != "" {
 		s.refusalsBy(m, o.Limit).Add(calls)
 	}
+	if o.Decision.BanBegun {
+		m.bans.WithLabelValues(s.name).Inc()
+	}
 	if o.Threshold > 0 {
 		m.thresholds.WithLabelValues(s.name, strconv.Itoa(o.Threshold)).Add(calls)
 	}
@@ -106,6 +110,7 @@ func (m *Metrics) Forget(rule string) {
 	m.decisions.DeletePartialMatch(labels)
 	m.refusals.DeletePartialMatch(labels)
 	m.thresholds.DeletePartialMatch(labels)
+	m.bans.DeletePartialMatch(labels)
 	m.durations.DeletePartialMatch(labels)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,12 +132,13 @@ type ruleSeries struct {
 	limits map[string]prometheus.Counter
 }
 
-// The results of decisions. A refusal by a count or a gap has that reason.
+// The results of decisions. A refusal by a count, a gap or a ban has that reason.
 const (
 	admitted = iota
 	refused
 	byCount
 	byGap
+	byBan
 	away
 	left
 	failed
@@ -141,7 +147,8 @@ const (
 
 var resultNames = [results][2]string{
 	admitted: {"admitted", ""}, refused: {"refused", ""}, byCount: {"refused", weir.ByCount.String()}, byGap: {"refused", weir.ByGap.String()},
-	away: {"away", ""}, left: {"left", ""}, failed: {"error", ""},
+	byBan: {"refused", weir.ByBan.String()},
+	away:  {"away", ""}, left: {"left", ""}, failed: {"error", ""},
 }
 
 func resultOf(o *layer.Observation) int {
@@ -149,7 +156,7 @@ func resultOf(o *layer.Observation) int {
 	case o.Err == nil && o.Decision.Allowed:
 		return admitted
 	case o.Err == nil:
-		return min(refused+int(o.Decision.Cause), byGap)
+		return min(refused+int(o.Decision.Cause), byBan)
 	case weir.Unavailable(o.Err):
 		return away
 	case o.Left:

@@ -16,10 +16,11 @@ var namesOfLimits = map[string]bool{
 
 // mayAskForTheType are the files and folders that act on a limit by its type, with the reason.
 var mayAskForTheType = map[string]string{
-	"redislimit/internal/stored/limit.go": "the engine has a script function and stored numbers for each type",
-	"cmd/weir/internal/check/permits.go":  "draws the curve that only a WarmUp has",
-	"internal/replay/need.go":             "the one number of a limit is another field in each",
-	"bench/":                              "checks the engines against limits that it computes itself",
+	"cmd/weir/internal/explain/explain.go": "a Ban has no units to explain, but refusals and durations",
+	"redislimit/internal/stored/limit.go":  "the engine has a script function and stored numbers for each type",
+	"cmd/weir/internal/check/permits.go":   "draws the curve that only a WarmUp has",
+	"internal/replay/need.go":              "the one number of a limit is another field in each",
+	"bench/":                               "checks the engines against limits that it computes itself",
 }
 
 // A new limit changes no front: fronts, the program and the suite act on its description.

@@ -16,8 +16,9 @@ type keyState struct {
 	Text       string   `json:"text"` // of the limit that decides
 	Limit      int64    `json:"limit"`
 	Remaining  int64    `json:"remaining"`
-	RetryAfter *float64 `json:"retry_after"` // seconds until a unit is admitted; null for never
-	ResetAfter float64  `json:"reset_after"` // seconds until the key is like a new one
+	RetryAfter *float64 `json:"retry_after"`     // seconds until a unit is admitted; null for never
+	ResetAfter float64  `json:"reset_after"`     // seconds until the key is like a new one
+	Cause      string   `json:"cause,omitempty"` // of a refusal: count, gap or ban
 }
 
 // The bounds of a search.
@@ -103,7 +104,7 @@ func (h *handler) states(ctx context.Context, requests []weir.Request, plans []b
 
 // keyStateOf returns how full the key of a request is, by what a peek has answered.
 func keyStateOf(q weir.Request, d weir.Decision) keyState {
-	s := keyState{Rule: q.Rule.Name(), Text: rules.LimitText(q.Rule), Limit: d.Limit, Remaining: d.Remaining, ResetAfter: d.ResetAfter.Seconds()}
+	s := keyState{Rule: q.Rule.Name(), Text: rules.LimitText(q.Rule), Limit: d.Limit, Remaining: d.Remaining, ResetAfter: d.ResetAfter.Seconds(), Cause: d.Cause.String()}
 	if wait := d.RetryAfter.Seconds(); d.RetryAfter != weir.Never {
 		s.RetryAfter = &wait
 	}

@@ -67,6 +67,7 @@ type answer struct {
 	Limit      int64
 	Remaining  int64
 	RetryAfter *float64 `json:"retry_after"`
+	Cause      string
 
 	Overrides []override.Entry
 	Keys      []top.Count
@@ -100,6 +101,8 @@ func (c *control) peek() *cobra.Command {
 				}
 				switch {
 				case a.Allowed:
+				case a.Cause == weir.ByBan.String() && a.RetryAfter != nil:
+					text = "banned for another " + cli.Duration(time.Duration(*a.RetryAfter*float64(time.Second)))
 				case a.RetryAfter == nil:
 					text += "; a request is never admitted"
 				default:

@@ -29,8 +29,35 @@ const (
 
 // Of explains a limit.
 func Of(limit weir.Limit) Explanation {
+	if ban, ok := limit.(weir.Ban); ok {
+		return ofBan(ban)
+	}
 	d := weir.Describe(limit)
 	return Explanation{Capacity: capacityOf(&d), Burst: burstOf(&d), Worst: worstOf(&d), Memory: memoryOf(&d)}
+}
+
+// ofBan explains a ban, which has no units.
+func ofBan(b weir.Ban) Explanation {
+	longest := max(b.For, b.UpTo)
+	refused := fmt.Sprintf("A key that the other limits refuse %s within %s is out for %s", plain.Plural(b.After, "time"), plain.Duration(b.Within), plain.Duration(b.For))
+	switch {
+	case longest == b.For:
+		refused += ", each time."
+	case longest/2 < b.For:
+		refused += fmt.Sprintf(", and each time after that for %s.", plain.Duration(longest))
+	case longest/4 < b.For:
+		refused += fmt.Sprintf(", the next time for %s, and then for %s.", plain.Duration(2*b.For), plain.Duration(longest))
+	default:
+		refused += fmt.Sprintf(", the next time for %s, then for %s, and so on up to %s.", plain.Duration(2*b.For), plain.Duration(4*b.For), plain.Duration(longest))
+	}
+	strikes := max(b.After-1, 0)
+	return Explanation{
+		Capacity: "It has no units: until a ban begins, it admits everything.",
+		Burst: refused + fmt.Sprintf(" Requests during a ban are refused and do not extend it. After %s without a ban a key begins anew. ", plain.Duration(longest)) +
+			weir.Describe(b).Note,
+		Worst:  "None: it only refuses.",
+		Memory: fmt.Sprintf("None for a key that is not refused. Up to 200 bytes a key during and after a ban, and 8 more for each of up to %s below one.", plain.Plural(strikes, "refusal")),
+	}
 }
 
 func capacityOf(d *weir.Description) string {

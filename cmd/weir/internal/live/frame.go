@@ -23,16 +23,17 @@ func TimeOf(t time.Time) Time { return timeOf(t) }
 
 // Message is one event of the stream. What has not changed since the last event is left out.
 type Message struct {
-	At        Time             `json:"at"`
-	All       bool             `json:"all,omitempty"` // nothing is left out: forget what went before
-	Now       Now              `json:"now"`
-	History   *History         `json:"history,omitempty"`
-	Sample    *Point           `json:"sample,omitempty"` // one more point of the history
-	Rules     []RuleLine       `json:"rules,omitempty"`
-	Busiest   []top.Count      `json:"busiest,omitempty"` // the fields from here on need the scope admin
-	Refused   []top.Count      `json:"refused,omitempty"`
-	Overrides []override.Entry `json:"overrides,omitempty"`
-	Audit     []Change         `json:"audit,omitempty"`
+	At        Time                `json:"at"`
+	All       bool                `json:"all,omitempty"` // nothing is left out: forget what went before
+	Now       Now                 `json:"now"`
+	History   *History            `json:"history,omitempty"`
+	Sample    *Point              `json:"sample,omitempty"` // one more point of the history
+	Rules     []RuleLine          `json:"rules,omitempty"`
+	Busiest   []top.Count         `json:"busiest,omitempty"` // the fields from here on need the scope admin
+	Refused   []top.Count         `json:"refused,omitempty"`
+	Banned    []metrics.BannedKey `json:"banned,omitempty"`
+	Overrides []override.Entry    `json:"overrides,omitempty"`
+	Audit     []Change            `json:"audit,omitempty"`
 }
 
 // Now is the state of the daemon.
@@ -149,7 +150,7 @@ type frames struct {
 	now  *Now
 	made map[view][]byte
 
-	busiest, refused, overrides, audit list
+	busiest, refused, banned, overrides, audit list
 }
 
 // view is what a viewer has seen, and may see.
@@ -179,6 +180,7 @@ func (f *frames) collect(l *Live, now time.Time) {
 	}
 	f.busiest.set(f.tick, l.o.Metrics.Top.Busiest(mostKeys))
 	f.refused.set(f.tick, l.o.Metrics.Top.Top("", top.Refused, mostKeys))
+	f.banned.set(f.tick, l.o.Metrics.Banned.Keys(mostKeys))
 	entries := l.o.Overrides()
 	f.overrides.set(f.tick, entries[:min(len(entries), mostOverrides)])
 	f.audit.set(f.tick, l.trail.changes())
@@ -222,7 +224,7 @@ func (l *Live) frame(since view) ([]byte, int) {
 		for _, part := range []struct {
 			name string
 			list
-		}{{"busiest", f.busiest}, {"refused", f.refused}, {"overrides", f.overrides}, {"audit", f.audit}} {
+		}{{"busiest", f.busiest}, {"refused", f.refused}, {"banned", f.banned}, {"overrides", f.overrides}, {"audit", f.audit}} {
 			if part.changed > since.tick {
 				text = append(append(text, `,"`+part.name+`":`...), part.text...)
 			}

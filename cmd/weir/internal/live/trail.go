@@ -37,6 +37,9 @@ type trail struct {
 // Audited takes note of a change.
 func (l *Live) Audited(c Change) {
 	c.At = timeOf(time.Now())
+	if c.What == "reset" && l.o.Metrics != nil {
+		l.o.Metrics.Banned.Lift(c.Rule, c.Key)
+	}
 	c.Key, c.Rule = kept(c.Key), kept(c.Rule)
 	for _, state := range []*json.RawMessage{&c.Before, &c.After} {
 		if len(*state) > mostState || len(*state) == 0 {

@@ -32,7 +32,8 @@ import (
 
 // Metrics are those of a daemon. They are safe for concurrent use.
 type Metrics struct {
-	Top *top.Keys // the heavy keys of each rule
+	Top    *top.Keys // the heavy keys of each rule
+	Banned *Banned
 
 	registry    *prometheus.Registry
 	decisions   *promlimit.Metrics
@@ -52,7 +53,7 @@ type Metrics struct {
 
 // New returns metrics for an engine of a kind, memory or redis. Refusals are logged.
 func New(engine string, log *slog.Logger) *Metrics {
-	m := &Metrics{Top: top.New(), registry: prometheus.NewRegistry(), decisions: promlimit.New(), http: newRequests(), refusals: newRefusals(log)}
+	m := &Metrics{Top: top.New(), Banned: &Banned{}, registry: prometheus.NewRegistry(), decisions: promlimit.New(), http: newRequests(), refusals: newRefusals(log)}
 	m.differences = counters("weir_beside_decisions_total", "Decisions of shadows and candidates beside those in force, by difference: same, stricter, looser, or error, also if too many were to be decided.", "rule", "as", "difference")
 	m.told = counters("weir_told_units_total", "Units of costs that were told after the work, by outcome: counted, capped by the bound of one cost, or lost.", "rule", "outcome")
 	m.calls = counters("weir_engine_calls_total", "Calls of a shared engine, by outcome: ok, or the failure.", "outcome")
@@ -129,6 +130,7 @@ func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
 	if m.notices != nil {
 		m.notices.Decided(&o)
 	}
+	m.Banned.note(&o)
 	if m.Top.Sample(o) {
 		m.refusals.log(ctx, o.Rule, o.Decision.Cause.String(), o.Limit, o.Key)
 	}
@@ -195,6 +197,7 @@ func (m *Metrics) Reloaded(before, now *rules.Config, err error) {
 	for name := range gone {
 		m.decisions.Forget(name)
 		m.Top.Forget(name)
+		m.Banned.forget(name)
 		m.refusals.forget(name)
 		m.differences.DeletePartialMatch(prometheus.Labels{"rule": name})
 		m.told.DeletePartialMatch(prometheus.Labels{"rule": name})

@@ -38,7 +38,7 @@ type Sources struct {
 }
 
 // Watch adds the sources to the metrics.
-func (m *Metrics) Watch(s Sources) { m.registry.MustRegister(collector{s}) }
+func (m *Metrics) Watch(s Sources) { m.registry.MustRegister(collector{s, m.Banned}) }
 
 // value is a metric that is read from a source.
 type value struct {
@@ -89,15 +89,21 @@ var (
 	evicted  = counter("weir_keys_evicted_total", "Idle states that were evicted.")
 	overflow = counter("weir_keys_overflow_total", "Requests decided on shared states.")
 
+	banned  = gauge("weir_banned_keys", "Keys that are banned, by rule, as far as this daemon has refused them; up to 10,000.", "rule")
+	unnoted = counter("weir_ban_refusals_unnoted_total", "Refusals that counted towards no ban, because the key had no room of its own, by rule.", "rule")
+
 	waiting = gauge("weir_waiting_callers", "Callers that wait, by rule.", "rule")
 	oldest  = gauge("weir_waiting_oldest_seconds", "How long the caller has waited that waits longest, by rule.", "rule")
 	waits   = counter("weir_waits_total", "Waits that have ended, by rule and end: granted, or the reason.", "rule", "end")
 
-	values = []value{planeConnected, planeAnswers, pushedAt, pushedResources, pushedRefused, ready, engineUp, peers, daemonsSeen, ruleNumber, overrides, reloadFailing, credentialsFailing, certificateEnds, savedAt, saveFailing, recordFails, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits}
+	values = []value{planeConnected, planeAnswers, pushedAt, pushedResources, pushedRefused, ready, engineUp, peers, daemonsSeen, ruleNumber, overrides, reloadFailing, credentialsFailing, certificateEnds, savedAt, saveFailing, recordFails, keys, shared, mostKeys, bytes, evicted, overflow, banned, unnoted, waiting, oldest, waits}
 )
 
 // collector reads the sources.
-type collector struct{ Sources }
+type collector struct {
+	Sources
+	banned *Banned
+}
 
 // Describe sends the descriptions of all values.
 func (c collector) Describe(to chan<- *prometheus.Desc) {
@@ -116,6 +122,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	c.collectCredentials(to)
 	c.collectFiles(to)
 	c.collectKeys(to)
+	c.collectBans(to)
 	c.collectWaiting(to)
 }
 
@@ -193,6 +200,24 @@ func (c collector) collectKeys(to chan<- prometheus.Metric) {
 	bytes.send(to, float64(s.Bytes))
 	evicted.send(to, float64(s.Evicted))
 	overflow.send(to, float64(s.Overflow))
+}
+
+// collectBans sends how many keys of each rule are banned. Rules are bounded as those of package promlimit are.
+func (c collector) collectBans(to chan<- prometheus.Metric) {
+	for rule, n := range c.banned.counts() {
+		banned.send(to, float64(n), rule)
+	}
+	memory, ok := weir.Find[*weir.Memory](c.Engine)
+	if !ok {
+		return
+	}
+	sent := 0
+	for _, r := range memory.Stats().Rules {
+		if r.Unnoted > 0 && sent < mostLines {
+			unnoted.send(to, float64(r.Unnoted), r.Rule)
+			sent++
+		}
+	}
 }
 
 // mostLines bounds the rules whose waiting callers are shown.

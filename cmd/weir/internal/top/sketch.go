@@ -35,7 +35,7 @@ func (s *sketch) add(id uint64, key string, weight uint64) {
 		}
 	}
 	e := entry{count: weight}
-	e.key, e.cut = kept(key)
+	e.key, e.cut = Kept(key)
 	if len(s.ids) < sketchKeys {
 		s.ids, s.entries = append(s.ids, id), append(s.entries, e)
 		return
@@ -62,8 +62,8 @@ func (s *sketch) list(all []Count, rule string) []Count {
 	return all
 }
 
-// kept returns a copy of what is kept of a key: the caller's one may be part of something large.
-func kept(key string) (text string, cut bool) {
+// Kept returns a copy of what is kept of a key: the caller's one may be part of something large.
+func Kept(key string) (text string, cut bool) {
 	if len(key) <= keyBytes {
 		return strings.Clone(key), false
 	}

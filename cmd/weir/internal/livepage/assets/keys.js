@@ -28,6 +28,25 @@ function countRow() {
   } }
 }
 
+function bannedRow() {
+  const { row, cells: [key, rule, left, end] } = cells(4)
+  let ban
+  end.append(el('button', { type: 'button', textContent: 'Lift', onclick: () => lift(ban) }))
+  return { row, show(b) {
+    ban = b
+    showKey(key, b)
+    put(rule, visible(b.rule))
+    put(left, lasting(Math.max(b.until - last.at, 0)))
+    left.title = clock(b.until)
+    end.firstChild.hidden = b.cut || !whole(b.key)
+  } }
+}
+
+async function lift({ rule, key }) {
+  const made = await change({ title: `Lift the ban of ${visible(key)} under ${visible(rule)}`, shown: ctl('reset', [], [rule, key]), path: 'v1/admin/reset', body: () => ({ rule, key }) })
+  if (made) lookAgain()
+}
+
 const placeOf = e => e.rule || 'all rules'
 
 function overrideRow() {
@@ -89,7 +108,7 @@ function drawKey() {
   into.append(overrideForm(key))
 }
 
-const freeText = after => after === null ? 'never' : after > 0 ? `in ${lasting(after)}` : 'now'
+const freeText = (after, cause) => after === null ? 'never' : after > 0 ? `in ${lasting(after)}${cause === 'ban' ? ', banned' : ''}` : 'now'
 
 const unlimited = 2 ** 53 // what the daemon answers where nothing limits
 
@@ -106,7 +125,7 @@ function limitRow(key, r) {
   } }, units, el('button', { textContent: 'Grant' }))
   const meter = el('meter', { min: 0, max: Math.max(1, r.limit), low: r.limit * 0.1, high: r.limit * 0.25, optimum: r.limit, value: r.remaining, 'aria-hidden': 'true' })
   return el('tr', {}, el('td', { textContent: visible(r.rule) }), el('td', { className: 'text', textContent: visible(r.text ?? '') }),
-    el('td', { className: 'gauge' }, ...r.limit >= unlimited ? ['no limit'] : [meter, ` ${count(r.remaining)} of ${count(r.limit)}, ${share(r.remaining, r.limit)}`]), el('td', { textContent: freeText(r.retry_after) }), el('td', {}, el('div', { className: 'do' }, reset, grant)))
+    el('td', { className: 'gauge' }, ...r.limit >= unlimited ? ['no limit'] : [meter, ` ${count(r.remaining)} of ${count(r.limit)}, ${share(r.remaining, r.limit)}`]), el('td', { textContent: freeText(r.retry_after, r.cause) }), el('td', {}, el('div', { className: 'do' }, reset, grant)))
 }
 
 // What an override puts in force, and the command that does.
@@ -168,12 +187,15 @@ export function showKeys(model) {
   last = model
   if (!lists) {
     lists = {
+      banned: new Rows(by('banned-keys'), 'No key is banned.', bannedRow),
       refused: new Rows(by('refused-keys'), 'No key has been refused lately.', countRow),
       busiest: new Rows(by('busiest-keys'), 'No calls lately.', countRow),
       overrides: new Rows(by('overrides'), 'None.', overrideRow),
     }
     by('key-form').addEventListener('submit', event => { event.preventDefault(); lookUp(by('key-input').value) })
   }
+  by('banned').hidden = !model.banned.length
+  lists.banned.show(model.banned, b => JSON.stringify([b.rule, b.key, b.cut]))
   lists.refused.show(model.refused, c => JSON.stringify([c.rule, c.key, c.cut]))
   lists.busiest.show(model.busiest, c => JSON.stringify([c.rule, c.key, c.cut]))
   lists.overrides.show(model.overrides, e => JSON.stringify([e.rule, e.key, e.prefix]))

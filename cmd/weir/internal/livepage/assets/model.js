@@ -2,7 +2,7 @@
 
 const points = 180 // of the history: 15 minutes of 5 seconds
 
-const lists = ['busiest', 'refused', 'overrides', 'audit']
+const lists = ['busiest', 'refused', 'banned', 'overrides', 'audit']
 
 function push({ admitted, refused }, a, r) {
   admitted.push(a)
