@@ -100,7 +100,8 @@ const (
 
 var routes = map[string]route{
 	takePath:        {posts, auth.Take, decideBy(weir.OpTake)},
-	peekPath:        {posts, auth.Take, decideBy(weir.OpPeek)},
+	peekPath:        {posts, auth.Peek, decideBy(weir.OpPeek)},
+	"/v1/token":     {posts, auth.Read, (*API).keyToken},
 	"/v1/record":    {posts, auth.Take, decideBy(weir.OpRecord)},
 	"/v1/return":    {posts, auth.Refund, decideBy(weir.OpReturn)},
 	"/v1/reset":     {posts, auth.Admin, (*API).reset},

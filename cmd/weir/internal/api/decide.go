@@ -21,6 +21,9 @@ func decideBy(op weir.Op) func(*API, http.ResponseWriter, *http.Request, asker) 
 			writeProblem(w, p)
 			return
 		}
+		if t := who.Shown(); t != nil {
+			c.force.OfPlan(c.requests, t.Plan)
+		}
 		if c.apart {
 			a.decideApart(op, c, w, r, who)
 			return

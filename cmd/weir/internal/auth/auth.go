@@ -54,6 +54,9 @@ func Serves(r *http.Request) bool {
 
 // Identify returns who shows a bearer token, which may be empty, over a connection, which is nil without TLS.
 func (p *Port) Identify(token string, state *tls.ConnectionState) *Identity {
+	if strings.HasPrefix(token, keyPrefix) { // which never stands for more than its key, also where anyone may come in
+		return p.Keys.holder(token)
+	}
 	if p.Keys != nil {
 		if who := p.Keys.identify(token, state); who != nil {
 			return who
@@ -84,18 +87,22 @@ const (
 	Refund                    // give back what the caller does not hold
 	Admin                     // see keys, reset and change them
 	Metrics                   // read metrics
+	Read                      // peek, and give tokens to peek at one key
 )
 
 // The scopes of callers that need no identity.
 const (
 	Local = Take | Dynamic | Refund | Metrics // on loopback
-	All   = Local | Admin                     // on the socket of the daemon's own user
+	All   = Local | Admin | Read              // on the socket of the daemon's own user
 )
 
-// Watch is that of callers that see rules and sums. One of its scopes is enough.
-const Watch = Metrics | Admin
+// Watch is that of callers that see rules and sums, and Peek that of those that peek. One of their scopes is enough.
+const (
+	Watch = Metrics | Admin
+	Peek  = Take | Read
+)
 
-var scopeNames = []string{"take", "dynamic", "refund", "admin", "metrics"}
+var scopeNames = []string{"take", "dynamic", "refund", "admin", "metrics", "read"}
 
 // String returns the names of the scopes.
 func (s Scope) String() string { return strings.Join(s.names(), ", ") }
@@ -125,6 +132,8 @@ type Identity struct {
 	any  Scope  // for every rule
 	some Scope  // for some rule at least
 	only map[string]Scope
+	key  *KeyToken // of whoever shows one: nothing but this key
+	why  string    // the caller is nobody although it shows a KeyToken
 }
 
 // nobody may do nothing.
@@ -132,6 +141,17 @@ var nobody = &Identity{}
 
 // Anyone returns the identity of callers that may do this without showing who they are. The name is for logs.
 func Anyone(name string, may Scope) *Identity { return &Identity{Name: name, any: may, some: may} }
+
+// MayAsk reports whether the caller has a scope for a rule and may ask for a key of it.
+func (i *Identity) MayAsk(scope Scope, rule, key string) bool {
+	if i.key != nil {
+		return scope&Read != 0 && i.key.Rule == rule && string(i.key.Key) == key
+	}
+	return i.May(scope, rule)
+}
+
+// Shown returns the token of a caller that shows a KeyToken, or nil.
+func (i *Identity) Shown() *KeyToken { return i.key }
 
 // May reports whether the caller has a scope, or one of several, for a rule. The rule "" stands for what belongs to no rule: only callers
 // that have the scope for every rule may do that.
@@ -169,6 +189,12 @@ func (d *Denied) Error() string { return d.Detail }
 // tokens does.
 func (i *Identity) Deny(scope Scope, rule string) Denied {
 	what := "this needs the scope " + strings.Join(forRule(scope.names(), rule), " or ")
+	if i.why != "" {
+		return Denied{http.StatusUnauthorized, i.why}
+	}
+	if i.key != nil {
+		return Denied{http.StatusForbidden, fmt.Sprintf("this token lets its holder peek at one key of the rule %q, and do nothing else", i.key.Rule)}
+	}
 	if i == nobody {
 		return Denied{http.StatusUnauthorized, what + ", and a token or a certificate that has it"}
 	}

@@ -26,8 +26,9 @@ type Files struct {
 
 // Keys tell callers apart by files, which may change. They are safe for concurrent use.
 type Keys struct {
-	files Files
-	now   atomic.Pointer[content]
+	files  Files
+	secret Secret // of key tokens; nil without any
+	now    atomic.Pointer[content]
 
 	mu      sync.Mutex // one reload at a time
 	seen    [sha256.Size]byte

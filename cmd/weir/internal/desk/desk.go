@@ -119,15 +119,29 @@ func (outOfPatience) Unavailable() bool { return true }
 // Memory returns the engine that is in memory, or nil if others share the engine.
 func (d *Desk) Memory() *weir.Memory { return d.memory }
 
-// May returns what a caller lacks that may not ask for the rules of some requests, or nil.
+// May returns what a caller lacks that may not ask for some requests, or nil. The token of a key asks for that key alone, and so for no
+// requests that need none.
 func May(who *auth.Identity, scope auth.Scope, requests []weir.Request) *auth.Denied {
 	for i := range requests {
-		if name := inFile(requests[i].Rule); !who.May(scope, name) {
+		if name := inFile(requests[i].Rule); !who.MayAsk(scope, name, requests[i].Key) {
 			denied := who.Deny(scope, name)
 			return &denied
 		}
 	}
+	if who.Shown() != nil && len(requests) == 0 {
+		denied := who.Deny(scope, "")
+		return &denied
+	}
 	return nil
+}
+
+// KeyToken returns the text of a token.
+func (d *Desk) KeyToken(ctx context.Context, t auth.KeyToken) (string, error) {
+	secret, err := d.options.Secret(ctx)
+	if err != nil {
+		return "", uncounted{err}
+	}
+	return t.Text(secret), nil
 }
 
 // inFile returns the name that a rule has in its file, also for a shadow or candidate of it.

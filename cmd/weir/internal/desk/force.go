@@ -133,6 +133,17 @@ func (f *InForce) candidatesOf(requests []weir.Request) (beside []weir.Request) 
 	return beside
 }
 
+// OfPlan has requests of named rules ask by the limits of their keys, as rules in files have them: each key's own one, that of a plan, or
+// that of the rule.
+func (f *InForce) OfPlan(requests []weir.Request, plan string) {
+	for i := range requests {
+		q := &requests[i]
+		if f.Config != nil {
+			q.Rule = cmp.Or(f.Config.LimitOfPlan(q.Rule.Name(), q.Key, plan), q.Rule)
+		}
+	}
+}
+
 // Message returns the text of a rule in a file for people whose request it refuses, or "".
 func (f *InForce) Message(rule string) string {
 	if f.Config == nil || f.Config.Rule(rule) == nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/seal"
 )
 
 // hold is what the id of a hold says. The id is sealed like a token, so every daemon on the engine honours it. Its
@@ -68,12 +69,12 @@ func (h *hold) mark(what string) ([]weir.Request, error) {
 const holdKind = "hold"
 
 // id returns the id of a hold.
-func (h *hold) id(secret []byte) string { return seal(secret, holdKind, h) }
+func (h *hold) id(secret []byte) string { return seal.Of(secret, holdKind, h) }
 
 // holdIn returns the hold of an id that is still known, or nil.
 func holdIn(secret []byte, id string) *hold {
 	h := &hold{}
-	if !unseal(secret, holdKind, id, h) || h.after() >= remembered {
+	if !seal.Open(secret, holdKind, id, h) || h.after() >= remembered {
 		return nil
 	}
 	return h

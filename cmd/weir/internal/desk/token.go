@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
+	"github.com/weirflow/weir/cmd/weir/internal/seal"
 	"github.com/weirflow/weir/enginekit"
 )
 
@@ -64,12 +65,12 @@ func newReservation(requests []weir.Request, lease uint64, leased time.Duration)
 func (r *reservation) begin(at time.Time) { r.Ends = at.Add(r.Life).UnixMilli() }
 
 // token returns the token of a reservation.
-func (r *reservation) token(secret []byte) string { return seal(secret, "", r) }
+func (r *reservation) token(secret []byte) string { return seal.Of(secret, "", r) }
 
 // reservationIn returns the reservation of a token that has not ended, or nil.
 func reservationIn(secret []byte, token string) *reservation {
 	r := &reservation{}
-	if !unseal(secret, "", token, r) || time.Now().UnixMilli() >= r.Ends {
+	if !seal.Open(secret, "", token, r) || time.Now().UnixMilli() >= r.Ends {
 		return nil
 	}
 	return r

@@ -24,7 +24,7 @@ func init() { // an initialiser would refer to itself through COMMAND
 	commands = map[string]command{
 		"CL.THROTTLE":  {(*conn).cell, -5, true},
 		"WEIR.TAKE":    {verb(weir.OpTake, auth.Take), -3, true},
-		"WEIR.PEEK":    {verb(weir.OpPeek, auth.Take), -3, true},
+		"WEIR.PEEK":    {verb(weir.OpPeek, auth.Peek), -3, true},
 		"WEIR.RECORD":  {verb(weir.OpRecord, auth.Take), -3, true},
 		"WEIR.RETURN":  {verb(weir.OpReturn, auth.Refund), -3, true},
 		"WEIR.WAIT":    {(*conn).wait, -4, false},

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"math"
@@ -189,6 +190,22 @@ func (c *Config) LimitOf(rule, key string) (limit *weir.Rule, plans bool) {
 		return own, false
 	}
 	return r.Limit, len(r.plans) > 0
+}
+
+// LimitOfPlan returns the limit of a key, as engines have it, under a rule that callers can name: its own one, that of a plan, or that
+// of the rule. It is nil without such a rule.
+func (c *Config) LimitOfPlan(rule, key, plan string) *weir.Rule {
+	limit, plans := c.LimitOf(rule, key)
+	if plans {
+		return cmp.Or(c.names[rule].plans[plan], limit)
+	}
+	return limit
+}
+
+// HasPlan reports whether a rule has a plan of a name.
+func (c *Config) HasPlan(rule, plan string) bool {
+	r := c.names[rule]
+	return r != nil && r.plans[plan] != nil
 }
 
 // costOf returns the cost of a request. It saturates at the largest cost, which fits no limit that can be written.

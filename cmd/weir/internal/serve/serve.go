@@ -277,6 +277,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	asked := o.state.saveSignals() // before the announcement names this process
 	again := reloadSignals(d.used.readsFiles())
 	s := server{log: d.log, ports: &o.ports, auth: *o.ports.auth(d.named, d.listener.Addr()), open: connections{most: d.most}, drain: o.drain, grace: o.grace}
+	o.ports.keys.SealWith(d.changed.Secret)
 	watching := o.newLive(ctx, d, &s)
 	defer o.ports.unwatch()
 	s.desk = o.desk(d, watching)

@@ -28,7 +28,7 @@ func newTokenCommand() *cobra.Command {
 		Short: "Make a token, and its line for weir serve --tokens",
 		Long: `New prints a token, which nobody can guess, on standard error, and its line for
 the file of weir serve --tokens on standard output. The file has only a hash of the
-token. A scope is take, dynamic, refund, admin or metrics. take:login is that of the
+token. A scope is take, read, dynamic, refund, admin or metrics. take:login is that of the
 rule login alone.`,
 		Example: `  weir token new shop take >> tokens
   weir token new ops admin metrics >> tokens
@@ -38,7 +38,7 @@ rule login alone.`,
 			token, form := auth.NewToken()
 			line := strings.Join(append([]string{args[0], form}, args[1:]...), " ")
 			if _, err := auth.Parse(line); err != nil {
-				return cli.Misuse(fmt.Errorf("token new: %w", err), "a scope is take, dynamic, refund, admin or metrics, for one rule like take:login")
+				return cli.Misuse(fmt.Errorf("token new: %w", err), "a scope is take, read, dynamic, refund, admin or metrics, for one rule like take:login")
 			}
 			cmd.PrintErrln(token)
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), line)

@@ -56,7 +56,7 @@ type way struct {
 }
 
 // others are the ways in without costs: they ask for one, give back, or are about something else.
-var others = strings.Fields(`/v1/return /v1/reset /v1/renew /v1/stats /openapi.json /healthz /readyz
+var others = strings.Fields(`/v1/return /v1/reset /v1/renew /v1/token /v1/stats /openapi.json /healthz /readyz
 	WEIR.RETURN WEIR.RESET DEL PING ECHO HELLO AUTH SELECT CLIENT COMMAND INFO CONFIG QUIT`)
 
 var ways = map[string]way{

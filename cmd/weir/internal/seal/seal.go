@@ -1,4 +1,5 @@
-package desk
+// Package seal makes texts that only daemons with the same secret can make, such as tokens.
+package seal
 
 import (
 	"crypto/hmac"
@@ -10,8 +11,8 @@ import (
 // sealBytes is the length of a seal.
 const sealBytes = 16
 
-// seal returns what as a text that only daemons with the same secret can make. Texts of another kind are others.
-func seal(secret []byte, kind string, what any) string {
+// Of returns what as a text that only daemons with the same secret can make. Texts of another kind are others.
+func Of(secret []byte, kind string, what any) string {
 	text, _ := json.Marshal(what) // it has no value that JSON lacks
 	return base64.RawURLEncoding.EncodeToString(append(sealOf(secret, kind, text), text...))
 }
@@ -23,8 +24,8 @@ func sealOf(secret []byte, kind string, text []byte) []byte {
 	return mac.Sum(nil)[:sealBytes]
 }
 
-// unseal reads what a text says, and reports whether it is one of seal.
-func unseal(secret []byte, kind, sealed string, what any) bool {
+// Open reads what a text says, and reports whether it is one of Of.
+func Open(secret []byte, kind, sealed string, what any) bool {
 	content, err := base64.RawURLEncoding.DecodeString(sealed)
 	if err != nil || len(content) < sealBytes || !hmac.Equal(content[:sealBytes], sealOf(secret, kind, content[sealBytes:])) {
 		return false
