@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirflow/weir"
 )
 
 // Proposal is the tightest suggestion, or under a target in all one limit for all keys together.
@@ -17,8 +20,12 @@ type Proposal struct {
 	Limit string `json:"limit"`
 	Form  string `json:"form,omitempty"` // of the suggestion
 	// ForAll is set if all keys share the limit, which is then not among the suggestions.
-	ForAll bool   `json:"for_all,omitempty"`
-	Why    string `json:"why"`
+	ForAll bool `json:"for_all,omitempty"`
+	// Factor is how many times the number of the limit is what the log needs: 1, unless WithHeadroom made it larger than that of the
+	// suggestion, whose limit is Tight.
+	Factor float64 `json:"factor,omitempty"`
+	Tight  string  `json:"tight,omitempty"`
+	Why    string  `json:"why"`
 }
 
 func (s *search) propose(found Suggestions) *Proposal {
@@ -36,7 +43,47 @@ func (s *search) propose(found Suggestions) *Proposal {
 		return cmp.Or(cmp.Compare(within(a), within(b)), cmp.Compare(b.Refused, a.Refused))
 	})
 	why := fmt.Sprintf("Of these limits it gives one client the least within any %s: %s.%s", span, grouped(within(best)), s.missed(best))
-	return &Proposal{Limit: best.Limit, Form: best.Form, Why: why}
+	return &Proposal{Limit: best.Limit, Form: best.Form, Factor: 1, Tight: best.Limit, Why: why}
+}
+
+// WithHeadroom makes the number of the proposed limit larger by a share of it, such as 0.3, rounded up. It leaves a limit for all.
+func (s *Suggestions) WithHeadroom(share float64) error {
+	p := s.Proposed
+	if p == nil || p.ForAll || share == 0 {
+		return nil
+	}
+	limit, err := weir.ParseLimit(p.Tight)
+	if err != nil {
+		return fmt.Errorf("replay: headroom: %w", err)
+	}
+	if number, ok := Enlarged(limit, 1+share); ok {
+		p.Limit, _ = WithNumber(limit, number)
+		p.Factor = 1 + share
+	}
+	return nil
+}
+
+// Reasons say why the limit is proposed, and how tight it is.
+func (p *Proposal) Reasons() []string {
+	switch tight := p.tightness(); {
+	case tight == "":
+		return []string{p.Why}
+	case p.Factor == 1:
+		return []string{p.Why, tight}
+	default:
+		return []string{tight, p.Why}
+	}
+}
+
+// tightness says how tight the proposed limit is, or "" of a limit for all.
+func (p *Proposal) tightness() string {
+	switch {
+	case p.ForAll || p.Tight == "":
+		return ""
+	case p.Factor == 1:
+		return "It is as tight as this log allows: the most that was needed × 1.0. A busier day would be refused more."
+	}
+	return fmt.Sprintf("It has headroom: the most that was needed × %s, in place of %s.", strconv.FormatFloat(p.Factor, 'f', -1, 64), p.Tight)
 }
 
 // measureOfTightness returns what orders suggestions: what one key may take within the longest time that the log fills.

@@ -3,6 +3,8 @@ package explain
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"strings"
 	"time"
 
@@ -114,14 +116,14 @@ func worstOf(d *weir.Description) string {
 	case d.Held:
 		return fmt.Sprintf("%s held at any instant. It limits no rate: short requests pass as fast as they end.", plain.Plural(d.Capacity, "slot"))
 	case d.Rate.Count > 0:
-		text := fmt.Sprintf("%s within any %s.", plain.Thousands(d.Worst), periodOf(d.Rate))
+		text := fmt.Sprintf("%s in any %s.", plain.Thousands(d.Worst), anyPeriod(d.Rate))
 		switch {
 		case d.Owes:
 			text += " This holds for a cost of 1."
 		case d.Delays:
 			text += " This holds for callers that obey their delay."
 		case d.Refill == weir.RefillRate:
-			text += fmt.Sprintf(" %s + %s × T within any stretch T.", plain.Thousands(d.Burst), d.Rate)
+			text = steady(d)
 		}
 		return text
 	case d.Capacity == 0:
@@ -130,6 +132,47 @@ func worstOf(d *weir.Description) string {
 		return fmt.Sprintf("%s in each window, and up to %s within a short time around a boundary.", plain.Thousands(d.Capacity), plain.Thousands(2*d.Capacity))
 	}
 	return "None: it has no bound."
+}
+
+// MostWithin returns the most that a steady refill lets ahead within any stretch of a length, its end included: the burst, and what
+// comes back in that time.
+func MostWithin(d *weir.Description, length time.Duration) int64 {
+	high, low := bits.Mul64(uint64(d.Rate.Count), uint64(length))
+	if high >= uint64(d.Rate.Period) {
+		return math.MaxInt64
+	}
+	back, _ := bits.Div64(high, low, uint64(d.Rate.Period))
+	return int64(min(back, uint64(math.MaxInt64-d.Burst))) + d.Burst
+}
+
+// lengths are those that people think in.
+var lengths = []struct {
+	name   string
+	length time.Duration
+}{{"second", time.Second}, {"minute", time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour}}
+
+// anyPeriod returns the period of a rate as people say it after "any": minute, 10s.
+func anyPeriod(r weir.Rate) string {
+	for _, l := range lengths {
+		if l.length == r.Period {
+			return l.name
+		}
+	}
+	return periodOf(r)
+}
+
+// steady tells the most of a steady refill in two lengths that people think in, from its period on.
+func steady(d *weir.Description) string {
+	var said []string
+	for _, l := range lengths {
+		if l.length >= d.Rate.Period && len(said) < 2 {
+			said = append(said, fmt.Sprintf("%s in any %s", plain.Thousands(MostWithin(d, l.length)), l.name))
+		}
+	}
+	if len(said) == 0 {
+		return fmt.Sprintf("%s in any %s.", plain.Thousands(MostWithin(d, d.Rate.Period)), anyPeriod(d.Rate))
+	}
+	return strings.Join(said, ", ") + "."
 }
 
 func memoryOf(d *weir.Description) string {

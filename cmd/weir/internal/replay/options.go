@@ -2,6 +2,7 @@ package replay
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,11 +14,13 @@ import (
 // options are the flags of weir replay.
 type options struct {
 	cli.LogCommand
-	cost    string
-	suggest string
-	target  replay.Target
-	top     int
-	names   bool // in the page of --report
+	cost     string
+	suggest  string
+	headroom string  // as given
+	margin   float64 // the same, as a share
+	target   replay.Target
+	top      int
+	names    bool // in the page of --report
 	// customers is a file of their names, and named finds the name of a key in it.
 	customers string
 	named     func(key string) string
@@ -30,6 +33,25 @@ type options struct {
 
 // targetForms are an example of each target.
 var targetForms = plain.TargetForms
+
+// readHeadroom reads the share by which a proposed limit is larger than the log needs.
+func (o *options) readHeadroom() (err error) {
+	if !o.isSet("headroom") {
+		return nil
+	}
+	digits, percent := strings.CutSuffix(o.headroom, "%")
+	o.margin, err = strconv.ParseFloat(digits, 64)
+	switch {
+	case !percent || err != nil || strings.Trim(digits, "0123456789.") != "" || o.margin > 1000:
+		return cli.Misusef("a margin is like 30%, and at most 1000%", "--headroom: %q is no percentage", o.headroom)
+	case o.suggest == "":
+		return cli.Misusef("for example: --suggest 'refuse 0.1%% of clients' --headroom 30%%", "--headroom without --suggest")
+	case strings.HasPrefix(o.suggest, "at"):
+		return cli.Misusef("name the smaller rate: --suggest 'at most 150/s in all'", "--headroom with a target in all, which bounds what is admitted")
+	}
+	o.margin /= 100
+	return nil
+}
 
 // mostPrice bounds the price of a unit.
 const mostPrice = 1e9
@@ -60,6 +82,9 @@ func (o *options) parse() (key replay.Key, candidates []replay.Candidate, err er
 		if o.target, err = replay.ParseTarget(o.suggest); err != nil {
 			return key, nil, cli.LimitError("--suggest", err, []string{"a target is one of: " + strings.Join(targetForms, ", ")})
 		}
+	}
+	if err = o.readHeadroom(); err != nil {
+		return key, nil, err
 	}
 	if len(o.Config) > 0 {
 		if err = o.checkRules(key); err != nil {

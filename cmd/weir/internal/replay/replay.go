@@ -34,7 +34,8 @@ of the last calls of the key cost.
 
 With --suggest it searches the log for limits that just meet a TARGET: token
 buckets, windows of a minute and an hour, and a quota a day. It proposes the
-tightest, and says why. A client is a value of --key.
+tightest, and says why; --headroom 30% makes that number larger. A client is a
+value of --key.
   refuse 0.1% of clients   refuse anything to no more than this share of clients
   refuse 0.1% of requests  refuse no more requests than this share; so does
                            'refuse 0.1%'
@@ -83,6 +84,7 @@ and shows the first of them.`,
 	o.AddFlags(cmd, "limit each value of `FIELD` separately, or of several: --key ip,path; may be repeated",
 		"try this `LIMIT`, or several joined with 'and'; repeat the flag to compare", "what is admitted over time, or the trade-off of suggestions,")
 	flags.StringVar(&o.suggest, "suggest", "", "suggest limits for this `TARGET` instead of trying one")
+	flags.StringVar(&o.headroom, "headroom", "", "with --suggest: propose a limit that is larger by this `SHARE` than the log needs, such as 30%")
 	flags.StringVar(&o.cost, "cost", "", "read the cost of each line from this `FIELD` of JSON lines; without it each costs 1")
 	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
 	flags.BoolVar(&o.names, "names", false, "show keys in the page of --report, which masks them by default")

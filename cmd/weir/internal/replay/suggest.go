@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
@@ -19,6 +20,9 @@ func (o *options) writeSuggestions(traffic *replay.Traffic, key replay.Key, file
 		return cli.Fail(o.Of(err), "this is a bug in weir: please report it with the target")
 	}
 	found.Name(o.named)
+	if err := found.WithHeadroom(o.margin); err != nil {
+		return cli.Fail(o.Of(err), "this is a bug in weir: please report it with the target")
+	}
 	if err := o.writePageOfSuggestions(traffic, key, files, found, progress); err != nil {
 		return err
 	}
@@ -56,7 +60,10 @@ func suggestionText(key replay.Key, found replay.Suggestions, s screen.Screen) s
 	if found.Proposed.ForAll {
 		forAll = ", one for all clients"
 	}
-	text += s.Wrap(fmt.Sprintf("\nproposed: %s%s\n%s\n", found.Proposed.Limit, forAll, found.Proposed.Why), 2)
+	text += s.Wrap(fmt.Sprintf("\nproposed: %s%s\n%s\n", found.Proposed.Limit, forAll, strings.Join(found.Proposed.Reasons(), "\n")), 2)
+	if found.Proposed.Factor == 1 {
+		text += s.Wrap("--headroom 30% proposes a limit with a margin.\n", 2)
+	}
 	if len(found.Limits) == 0 {
 		return text
 	}

@@ -3,11 +3,11 @@ package report
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/explain"
 	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/replay"
 )
@@ -125,7 +125,7 @@ func (p *replayPage) distribution(b replay.Busiest, unit string) chart {
 	return c
 }
 
-// mostWithin returns the most units that a limit admits within any stretch of a length, without its end. It is not ok of a
+// mostWithin returns the most units that a limit admits within any stretch of a length. It is not ok of a
 // limit for which only other lengths are known.
 func mostWithin(text string, window time.Duration) (most int64, ok bool) {
 	candidate, err := replay.ParseCandidate(text)
@@ -137,26 +137,13 @@ func mostWithin(text string, window time.Duration) (most int64, ok bool) {
 		d := weir.Describe(limit)
 		switch {
 		case d.Owes || d.Delays || d.Held || d.Rate.Count == 0:
+		case d.Refill == weir.RefillRate:
+			most, ok = min(most, explain.MostWithin(&d, window)), true
 		case d.Rate.Period == window:
 			most, ok = min(most, d.Worst), true
-		case d.Refill == weir.RefillRate:
-			most, ok = min(most, d.Burst+unitsBefore(d.Rate, window)), true
 		}
 	}
 	return most, ok
-}
-
-// unitsBefore returns how many units become due within a length of time, but not at its end.
-func unitsBefore(r weir.Rate, window time.Duration) int64 {
-	high, low := bits.Mul64(uint64(r.Count), uint64(window))
-	if high >= uint64(r.Period) {
-		return math.MaxInt64 / 2
-	}
-	due, rest := bits.Div64(high, low, uint64(r.Period))
-	if rest == 0 {
-		due--
-	}
-	return int64(min(due, math.MaxInt64/2))
 }
 
 func capital(text string) string {

@@ -130,7 +130,7 @@ func TestTheMostWithinAWindowIsExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		taken, end := int64(0), now+int64(window)
-		for now < end {
+		for now <= end {
 			d := limiter.Take(1)
 			if d.Allowed {
 				taken++

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/replay"
@@ -10,7 +11,7 @@ import (
 
 // proposal says what the limit of the headline was chosen by.
 func (p *replayPage) proposal() string {
-	return fmt.Sprintf("It meets the target: %s. %s", p.Suggestions.Meaning, p.Suggestions.Proposed.Why)
+	return fmt.Sprintf("It meets the target: %s. %s", p.Suggestions.Meaning, strings.Join(p.Suggestions.Proposed.Reasons(), " "))
 }
 
 // whyForAll says why all share the limit of the headline, which no picture has.
@@ -111,8 +112,8 @@ func (p *replayPage) tradeOff(found *replay.Suggestions) chart {
 	}
 	c.Answer += fmt.Sprintf(" The line is the target: at most %s.", p.most(found))
 	if len(found.Limits) > 0 && !found.Proposed.ForAll {
-		at := slices.IndexFunc(found.Limits, func(l replay.Suggestion) bool { return l.Limit == found.Proposed.Limit })
-		c.Answer += fmt.Sprintf(" %s refuses %s.", capital(found.Proposed.Limit), cli.Plural(found.Limits[at].Refused, "request"))
+		at := slices.IndexFunc(found.Limits, func(l replay.Suggestion) bool { return l.Limit == found.Proposed.Tight })
+		c.Answer += fmt.Sprintf(" %s refuses %s.", capital(found.Proposed.Tight), cli.Plural(found.Limits[at].Refused, "request"))
 	}
 	return c
 }
