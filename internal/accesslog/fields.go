@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"bytes"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -49,6 +50,61 @@ var (
 // forwardedLines holds all lines of a field that a request may have several times.
 const forwardedLines = "request.headers.X-Forwarded-For.*"
 
+// allHeaders is there in a line that has all header fields of its request, so that a field which it lacks is one that the request did
+// not have. It has the value of a field that a request does not have: a dash.
+const allHeaders = "request.headers.-"
+
+// parameterOf returns the query parameter that a name is of, query.NAME or nginx's arg_NAME, or "".
+func parameterOf(name string) string {
+	for _, prefix := range []string{"query.", "arg_"} {
+		if parameter, ok := strings.CutPrefix(name, prefix); ok {
+			return parameter
+		}
+	}
+	return ""
+}
+
+// parameterSources are the places of a parameter of the query. The first of several in a query counts, as in nginx.
+func parameterSources(parameter string) []source {
+	of := func(query func([]byte) []byte) func([]byte) []byte {
+		return func(value []byte) []byte { return parameterIn(query(value), parameter) }
+	}
+	whole := func(query []byte) []byte { return query }
+	return slices.Concat(taking(nil, "arg_"+parameter), taking(of(queryOf), targetNames...), taking(of(queryOfRequest), "request"),
+		taking(of(whole), "query", "query_string", "args", "cs-uri-query"), taking(of(queryOf), "path"))
+}
+
+// dash is the value of what a request does not have.
+var dash = []byte("-")
+
+// parameterIn returns the value of a parameter, decoded, or a dash.
+func parameterIn(query []byte, name string) []byte {
+	if query == nil {
+		return nil
+	}
+	for pair := range bytes.SplitSeq(query, []byte("&")) {
+		key, value, valued := bytes.Cut(pair, []byte("="))
+		if !valued {
+			value = none
+		}
+		if string(key) == name || bytes.ContainsAny(key, "%+") && unescaped(key) == name {
+			if bytes.ContainsAny(value, "%+") {
+				return []byte(unescaped(value))
+			}
+			return value
+		}
+	}
+	return dash
+}
+
+// unescaped returns a part of a query decoded, or as it stands if it is malformed.
+func unescaped(text []byte) string {
+	if decoded, err := url.QueryUnescape(string(text)); err == nil {
+		return decoded
+	}
+	return string(text)
+}
+
 // fields are those that every format may have, with further names that callers use.
 var fields = []struct {
 	names   []string
@@ -80,6 +136,9 @@ func fieldOf(name string) field {
 	case slices.Contains(clientNames, name):
 		return field{name, addressKey, plainly(name)}
 	}
+	if parameter := parameterOf(name); parameter != "" {
+		return field{name: name, sources: append(plainly(name), parameterSources(parameter)...)}
+	}
 	header, isHeader := strings.CutPrefix(name, "header.")
 	for _, known := range fields {
 		if !slices.Contains(known.names, name) && !(isHeader && slices.Contains(known.names, strings.ReplaceAll(header, "-", "_"))) {
@@ -92,6 +151,9 @@ func fieldOf(name string) field {
 			} else {
 				f.sources = append(f.sources, s)
 			}
+		}
+		if isHeader {
+			f.sources = append(f.sources, plainly(allHeaders)...)
 		}
 		return f
 	}
@@ -127,7 +189,7 @@ func headerSources(name string) []source {
 	if usual == "X-Forwarded-For" {
 		return plainly(forwardedNames...)
 	}
-	return plainly(small, "request.headers."+usual+".0", "request_"+usual, "cs("+usual+")", strings.TrimPrefix(small, "http_"), name)
+	return plainly(small, "request.headers."+usual+".0", "request_"+usual, "cs("+usual+")", strings.TrimPrefix(small, "http_"), name, allHeaders)
 }
 
 // headerVariable is the variable of a header field of the request in the words of nginx.

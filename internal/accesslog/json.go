@@ -10,7 +10,7 @@ import (
 )
 
 // object reads lines of one JSON object each, and keeps the values of the wanted fields. A path with dots names a nested
-// field; an index names an array element, and a star the JSON of an array. If a field occurs twice, the last value counts, and twice is
+// field; an index names an array element, a star the JSON of an array, and a dash the dash that each object has. If a field occurs twice, the last value counts, and twice is
 // set.
 type object struct {
 	slots  map[string]int
@@ -57,6 +57,10 @@ func (o *object) value(depth int) bool {
 	switch o.line[o.at] {
 	case '{':
 		o.keep(nil)
+		outer := len(o.path)
+		o.enter(outer, dash)
+		o.keep(dash)
+		o.path = o.path[:outer]
 		return o.object(depth)
 	case '[':
 		o.keep(nil)

@@ -100,6 +100,7 @@ var exceptions = []struct{ pkg, imported, why string }{
 	{"cmd/weir/internal/inspect", "cmd/weir/internal/ctl", "a running daemon explains, too"},
 	{"front", "net/netip", "addresses are keys"},
 	{"internal/accesslog", "net/netip", "clients are addresses"},
+	{"internal/accesslog", "net/url", "parameters of a query are decoded"},
 	{"redislimit", "os", "a URL names where a password or certificate is"},
 	{"sqllimit", "reflect", "drivers keep the SQLSTATE in a field of their own types"},
 	{"internal/memory", "unsafe", "the address of a stack, as a number, distinguishes the goroutines that count"},

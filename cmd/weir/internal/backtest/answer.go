@@ -42,7 +42,9 @@ func Noticing(r replay.Report, l replay.LimitReport) string {
 		return ""
 	case l.Rule != "" && l.Subject != "":
 		return Of(l.KeysRefused, l.Keys, l.Subject)
-	case !OfFile(l) || r.Customers == 0:
+	case !OfFile(l) && r.Customers > 0:
+		return cli.Thousands(int64(l.Clients)) + " of " + Seen(r)
+	case r.Customers == 0:
 		return Of(l.Clients, r.Keys, Who(r))
 	}
 	text := Of(l.Customers, r.Customers, customer)
