@@ -219,6 +219,9 @@ func waitsForSlots(requests []weir.Request, d weir.Decision) bool {
 
 // bySlotsOf reports whether it is slots of a rule that refuse.
 func bySlotsOf(r *weir.Rule, d weir.Decision) bool {
+	if d.Cause == weir.ByBan { // also beside slots alone, with which the ban is held
+		return false
+	}
 	if weir.Kit.Held(r) == nil || weir.Kit.Spent(r) == nil {
 		return weir.Kit.Held(r) != nil
 	}
