@@ -74,7 +74,7 @@ func (Ban) window() string { return "" }
 
 func (l Ban) describe() Description {
 	return Description{
-		Burst: MaxCount, Reset: max(2*l.longest(), l.Within), Entries: l.After / 2, Bans: true,
+		Burst: MaxCount, Reset: max(2*l.longest(), l.Within), Entries: l.After / 2, Strikes: l.After, Bans: true,
 		Refill: RefillBan, RefillText: "when the ban ends",
 		Note: "Callers that share a key share its ban. Parallel requests of one caller can all be refused at once, and each of them counts.",
 	}

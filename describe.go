@@ -38,6 +38,8 @@ type Description struct {
 	Lease time.Duration
 	// Entries is the largest number of entries of 16 bytes that a key stores.
 	Entries int64
+	// Strikes is the number of refusals that begin a Ban, and 0 of other limits.
+	Strikes int64
 
 	Held         bool // units are held until they are released, and not spent
 	Delays       bool // it admits with a delay

@@ -55,13 +55,14 @@ func (t *Traffic) decide(c Candidate, progress *tape.Progress) (*outcome, error)
 		return nil, err
 	}
 	outcome := newOutcome(t.first, t.last)
+	outcome.after = StrikesOf(c.Limits)
 	for id, key := range t.keys {
 		for _, e := range t.of(id) {
 			d, err := limits.Take(e.At, key, int64(e.Cost))
 			if err != nil {
 				return nil, err
 			}
-			outcome.count(e.At, d)
+			outcome.count(e.At, id, d)
 			progress.Step()
 		}
 		outcome.endKey(id)
@@ -84,7 +85,7 @@ func (t *Traffic) timeline(c Candidate, id int) (tape.Series, error) {
 		if err != nil {
 			return tape.Series{}, err
 		}
-		outcome.count(e.At, d)
+		outcome.count(e.At, id, d)
 	}
 	return outcome.series, nil
 }

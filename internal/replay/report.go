@@ -52,6 +52,7 @@ type LimitReport struct {
 	WorstMinutes []MinuteReport `json:"worst_minutes"`     // the most refused first; empty without refusals
 	Series       tape.Series    `json:"-"`                 // requests over time, from the first event
 	Timelines    []tape.Series  `json:"-"`                 // the same for each of the first WorstKeys: see Options.Timelines
+	Bans         *BanReport     `json:"bans,omitempty"`    // of a limit with a ban
 	*RuleReport                 // of a rules file, or nil
 }
 
@@ -131,6 +132,7 @@ func (r *Report) Name(name func(key string) string) {
 			k := &r.Limits[i].WorstKeys[j]
 			k.Name = name(k.Key)
 		}
+		r.Limits[i].Bans.name(name)
 	}
 	if r.Difference != nil {
 		for i := range r.Difference.Keys {
@@ -180,6 +182,9 @@ type outcome struct {
 	key     keyTally // the current one
 	refused []keyTally
 
+	after  int64           // refusals that begin the ban of the limit; 0 without one
+	banned map[int]*banned // of keys that were refused, with a ban
+
 	first  int64 // the time of the earliest event
 	series tape.Series
 
@@ -210,7 +215,7 @@ func newOutcome(first, last int64) *outcome {
 	if length > uint64(10*time.Second) && series.Every < time.Second {
 		series = tape.SeriesOf(length, time.Second)
 	}
-	return &outcome{first: first, series: series, minutes: map[int64]*tally{}}
+	return &outcome{first: first, series: series, minutes: map[int64]*tally{}, banned: map[int]*banned{}}
 }
 
 func (t *tally) count(allowed bool, n int64) {
@@ -230,9 +235,13 @@ func (k *keyTally) count(now int64, allowed bool, n int64) {
 	}
 }
 
-func (o *outcome) count(now int64, d weir.Decision) {
+// count counts a decision on a key.
+func (o *outcome) count(now int64, id int, d weir.Decision) {
 	o.key.count(now, d.Allowed, 1)
 	o.note(now, d, 1)
+	if o.after > 0 {
+		o.noteBan(now, id, d)
+	}
 }
 
 // note counts a decision by time.
@@ -247,6 +256,18 @@ func (o *outcome) note(now int64, d weir.Decision, n int64) {
 	}
 	if d.Delay > 0 {
 		o.delayed++
+	}
+}
+
+// noteBan counts what a ban makes of a decision.
+func (o *outcome) noteBan(now int64, id int, d weir.Decision) {
+	b := o.banned[id]
+	if b == nil && !d.Allowed {
+		b = &banned{}
+		o.banned[id] = b
+	}
+	if b != nil {
+		b.count(now, d, o.after)
 	}
 }
 
@@ -286,6 +307,7 @@ func (o *outcome) report(limit string, keys []string, top int) LimitReport {
 		WorstKeys:    o.worstKeys(keys, top),
 		WorstMinutes: o.worstMinutes(top),
 		Series:       o.series,
+		Bans:         o.banReport(keys, top),
 	}
 }
 

@@ -20,6 +20,13 @@ func (t *Tally) Count(at int64, key uint32, d weir.Decision, n int64) {
 	t.outcome.note(at, d, n)
 }
 
+// CountBan counts what the ban of the limits that decided, which begins after a number of refusals, makes of a decision: see
+// StrikesOf.
+func (t *Tally) CountBan(at int64, key uint32, d weir.Decision, after int64) {
+	t.outcome.after = max(t.outcome.after, after)
+	t.outcome.noteBan(at, int(key), d)
+}
+
 // Report returns what was counted. It names the keys by their numbers.
 func (t *Tally) Report(limit string, keys []string, top int) LimitReport {
 	return t.closed().report(limit, keys, top)

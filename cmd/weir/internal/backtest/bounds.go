@@ -101,7 +101,7 @@ func (b *bounds) begin(s *eventState, e *event, o *outcome) error {
 	from, to := e.from(), e.to()
 	for i := range o.asks {
 		k := b.key(o, i)
-		if k.never || k.odd {
+		if k.never || k.odd || k.mayBeBanned() {
 			continue
 		}
 		if err := b.heal(k, from, o.requests[i]); err != nil {
@@ -185,7 +185,7 @@ func (b *bounds) room(s *eventState, o *outcome) (sure bool, err error) {
 		if !fits || k.full || b.strict.evicted(&k.strict, at) {
 			k.failed = b.turn
 		}
-		sure = sure && !k.odd && k.failed <= s.began
+		sure = sure && !k.odd && !k.mayBeBanned() && k.failed <= s.began
 	}
 	return sure && !o.open, nil
 }

@@ -146,6 +146,9 @@ func (t *Traffic) countRow(r *result, a ask, e *event, d weir.Decision, units in
 		units = 1
 	}
 	row.tally.Count(e.at, a.key, d, units)
+	if a.after > 0 {
+		row.tally.CountBan(e.at, a.key, d, a.after)
+	}
 	if len(of.plans) > 0 && a.plan >= 0 {
 		if row.plans[a.plan] == nil {
 			row.plans[a.plan] = t.newTally()

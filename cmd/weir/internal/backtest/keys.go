@@ -45,7 +45,11 @@ type facts struct {
 	reset    time.Duration // the longest time until a key is like a new one
 	odd      bool          // the order of requests, or what was refused of them, makes a difference
 	delays   bool          // an engine has to say how long
+	bans     bool          // a refusal makes a difference
 }
+
+// mayBeBanned reports whether a ban may have begun: there is one, and a request may have been refused.
+func (k *boundKey) mayBeBanned() bool { return k.failed > 0 && k.facts.bans }
 
 // busy counts the units of a key in stretches of time. Requests that may have been decided within one reset lie in two neighbours.
 type busy struct {
@@ -162,7 +166,7 @@ func (b *keyring) factsOf(rule *weir.Rule) *facts {
 			d.Reset = math.MaxInt64
 		}
 		f.capacity, f.reset = min(f.capacity, d.Capacity), max(f.reset, d.Reset)
-		f.odd, f.delays = f.odd || d.CountsDenied || d.Gap > 0, f.delays || d.Delays
+		f.odd, f.delays, f.bans = f.odd || d.CountsDenied || d.Gap > 0, f.delays || d.Delays, f.bans || d.Bans
 	}
 	b.limits[rule] = f
 	return f

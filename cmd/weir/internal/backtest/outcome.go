@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/internal/replay"
 )
 
 // try is a file that is tried, with what it has made of requests.
@@ -57,9 +58,10 @@ const (
 
 // ask is a key of a row.
 type ask struct {
-	row  int
-	key  uint32
-	plan int // of the row
+	row   int
+	key   uint32
+	plan  int   // of the row
+	after int64 // refusals that begin the ban of the rule; 0 without one
 }
 
 // lack is an attribute that a log lacks, and the row of the rule that depends on it.
@@ -156,6 +158,13 @@ func (t *try) sign(asks []ask) ([]ask, error) {
 	return asks, nil
 }
 
+// setStrikes sets how many refusals begin the bans of requests.
+func setStrikes(asks []ask, requests []weir.Request) {
+	for i := range asks {
+		asks[i].after = replay.StrikesOf(requests[i].Rule.Limits())
+	}
+}
+
 // request returns one of the requests of the outcome, first those of the call, and the row that it belongs to.
 func (t *try) request(i int) (q *weir.Request, row int) {
 	o := &t.outcome
@@ -179,6 +188,8 @@ func (t *try) kept(asks []ask) outcome {
 		asks[i].plan = t.rows[row].planOf(q.Rule)
 	}
 	k.asks, k.besides = slices.Clone(asks[:len(o.Requests)]), slices.Clone(asks[len(o.Requests):])
+	setStrikes(k.asks, k.requests)
+	setStrikes(k.besides, k.beside)
 	switch {
 	case o.Rule != nil:
 		k.by = t.rowOf[o.Rule]

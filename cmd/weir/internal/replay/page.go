@@ -27,6 +27,9 @@ func (o *options) cut(r *replay.Report) {
 	for i := range r.Limits {
 		l := &r.Limits[i]
 		l.WorstKeys, l.WorstMinutes = l.WorstKeys[:min(len(l.WorstKeys), o.top)], l.WorstMinutes[:min(len(l.WorstMinutes), o.top)]
+		if l.Bans != nil {
+			l.Bans.Worst = l.Bans.Worst[:min(len(l.Bans.Worst), o.top)]
+		}
 	}
 	if d := r.Difference; d != nil {
 		d.Keys = d.Keys[:min(len(d.Keys), o.top)]

@@ -89,7 +89,7 @@ func writeDifference(b *strings.Builder, report replay.Report, s screen.Screen) 
 }
 
 func writeWorst(b *strings.Builder, who string, l replay.LimitReport, s screen.Screen) {
-	if len(l.WorstKeys) == 0 {
+	if len(l.WorstKeys) == 0 && l.Bans == nil {
 		return
 	}
 	b.WriteString(s.Wrap(fmt.Sprintf("\n%s\n", cli.Printable(titleOf(l))), 2))
@@ -115,7 +115,10 @@ func writeWorst(b *strings.Builder, who string, l replay.LimitReport, s screen.S
 	for _, m := range l.WorstMinutes {
 		minutes.Rows = append(minutes.Rows, []string{m.Minute.Format("2006-01-02 15:04"), cli.Thousands(m.Admitted), cli.Thousands(m.Refused), bar(m.Refused, l.WorstMinutes[0].Refused)})
 	}
-	b.WriteString(s.Table(keys) + "\n" + s.Table(minutes))
+	if len(keys.Rows) > 0 {
+		b.WriteString(s.Table(keys) + "\n" + s.Table(minutes))
+	}
+	b.WriteString(backtest.BanText(l, s))
 }
 
 func worstTable(title string) screen.Table {

@@ -49,6 +49,7 @@ func (r Replay) view(rows int) view {
 	p.busiest()
 	p.suggestions()
 	p.change()
+	p.bans()
 	p.worst()
 	p.holds()
 	p.notes()

@@ -46,6 +46,7 @@ func (r Rules) view(rows int) view {
 	p.overTime()
 	p.busiest()
 	p.change()
+	p.bans()
 	p.worst()
 	p.notes()
 	return p.view
