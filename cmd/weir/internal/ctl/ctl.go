@@ -70,8 +70,11 @@ type answer struct {
 	Cause      string
 
 	Overrides []override.Entry
-	Keys      []top.Count
-	Rules     []struct {
+	Keys      []struct {
+		top.Count
+		Used, Limit int64 // of the fullest keys
+	}
+	Rules []struct {
 		Rule, File string
 		Line       int
 		Fields     []struct{ Name, Text string }

@@ -23,6 +23,7 @@ type screen struct {
 
 	rules            map[string]live.RuleLine
 	busiest, refused []top.Count
+	fullest          []top.Full
 }
 
 // show takes over an event, and returns the screen.
@@ -39,6 +40,9 @@ func (s *screen) show(m *live.Message) string {
 	if m.Refused != nil {
 		s.refused = m.Refused
 	}
+	if m.Fullest != nil {
+		s.fullest = m.Fullest
+	}
 	var b strings.Builder
 	if s.clears {
 		b.WriteString("\x1b[H\x1b[J")
@@ -50,6 +54,9 @@ func (s *screen) show(m *live.Message) string {
 	}
 	if !s.given || s.by == "refused" {
 		s.keys(&b, "refused", s.refused)
+	}
+	if !s.given || s.by == "used" {
+		s.full(&b)
 	}
 	b.WriteByte('\n')
 	return b.String()
@@ -107,7 +114,7 @@ func (s *screen) table(b *strings.Builder) {
 		if r.Headroom != nil {
 			headroom = fmt.Sprintf("%.0f %%", *r.Headroom*100)
 		}
-		fmt.Fprintf(b, "%12g %12g %14s %14s %9s  %s\n", r.AdmittedRate, r.RefusedRate, cli.Thousands(int64(r.Admitted)), cli.Thousands(int64(r.Refused)), headroom, cli.Printable(r.Rule))
+		fmt.Fprintf(b, "%12g %12g %14s %14s %9s  %s\n", max(r.AdmittedRate, r.TakesRate), r.RefusedRate, cli.Thousands(int64(max(r.Admitted, r.Takes))), cli.Thousands(int64(r.Refused)), headroom, cli.Printable(r.Rule))
 	}
 }
 
@@ -119,6 +126,18 @@ func (s *screen) keys(b *strings.Builder, what string, keys []top.Count) {
 	fmt.Fprintf(b, "\n%12s  rule, key\n", what)
 	for _, k := range keys[:min(len(keys), s.lines)] {
 		fmt.Fprintf(b, "%12s  %s, %s\n", cli.Thousands(int64(k.Count)), cli.Printable(k.Rule), cli.Printable(k.Key))
+	}
+}
+
+// full lists the fullest keys, unless the caller may see none.
+func (s *screen) full(b *strings.Builder) {
+	keys := slices.DeleteFunc(slices.Clone(s.fullest), func(k top.Full) bool { return s.only != "" && k.Rule != s.only })
+	if len(keys) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%12s  used of the limit, rule, key (sampled)\n", "fullest")
+	for _, k := range keys[:min(len(keys), s.lines)] {
+		fmt.Fprintf(b, "%10.0f %%  %s of %s, %s, %s\n", k.Share()*100, cli.Thousands(k.Used), cli.Thousands(k.Limit), cli.Printable(k.Rule), cli.Printable(k.Key))
 	}
 }
 

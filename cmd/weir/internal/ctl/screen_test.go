@@ -34,12 +34,26 @@ func TestTheScreenKeepsWhatLaterEventsLeaveOut(t *testing.T) {
 	}
 }
 
+func TestTheScreenShowsRulesThatDoNotBindAndTheFullestKeys(t *testing.T) {
+	left := 0.05
+	s := &screen{lines: 10}
+	got := s.show(&live.Message{All: true, Rules: []live.RuleLine{{Rule: "month", Takes: 9500, TakesRate: 3, Headroom: &left}}, Fullest: []top.Full{{Rule: "month", Key: "alice", Used: 9500, Limit: 10000}}})
+	for _, want := range []string{"           3            0          9,500              0       5 %  month\n", "fullest  used of the limit, rule, key (sampled)\n        95 %  9,500 of 10,000, month, alice\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the screen lacks %q:\n%s", want, got)
+		}
+	}
+	if s.given, s.by = true, "used"; !strings.Contains(s.show(&live.Message{}), "alice") {
+		t.Error("--by used lacks the fullest keys")
+	}
+}
+
 // A key is a text of callers, which must not move the cursor or look like another line.
 func TestHostileTextsStayTextsOnTheScreen(t *testing.T) {
 	s := &screen{lines: 10}
 	hostile := "\x1b[2J\n\r\u202e\x00\x9b31m"
 	got := s.show(&live.Message{All: true, Now: live.Now{Engine: live.Engine{Why: hostile}, Unready: hostile, Reload: &live.Reload{Problems: []string{hostile}}},
-		Rules: []live.RuleLine{{Rule: hostile}}, Busiest: []top.Count{{Rule: hostile, Key: hostile, Count: 1}}, Refused: []top.Count{{Rule: "r", Key: hostile, Count: 1}}})
+		Rules: []live.RuleLine{{Rule: hostile}}, Busiest: []top.Count{{Rule: hostile, Key: hostile, Count: 1}}, Refused: []top.Count{{Rule: "r", Key: hostile, Count: 1}}, Fullest: []top.Full{{Rule: hostile, Key: hostile, Used: 1, Limit: 1}}})
 	if strings.ContainsAny(got, "\x1b\r\u202e\x00\u009b") || strings.Contains(got, "\x9b") {
 		t.Errorf("got %q", got)
 	}

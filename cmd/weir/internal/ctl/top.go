@@ -17,7 +17,7 @@ import (
 func (c *control) top() *cobra.Command {
 	by, n, watch := "taken", 10, false
 	cmd := &cobra.Command{
-		Use: "top [RULE]", Short: "List the keys with the most calls", Example: "  weir ctl top login --by refused\n  weir ctl top --watch", Args: cobra.MaximumNArgs(1),
+		Use: "top [RULE]", Short: "List the keys with the most calls, or nearest to their limit", Example: "  weir ctl top login --by refused\n  weir ctl top login --by used -n 20\n  weir ctl top --watch", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if watch {
 				s := &screen{lines: n, by: by, given: cmd.Flags().Changed("by"), rules: map[string]live.RuleLine{}}
@@ -33,15 +33,22 @@ func (c *control) top() *cobra.Command {
 			return c.ask(cmd, http.MethodGet, "/v1/top?"+query.Encode(), nil, func(a answer) string {
 				var b strings.Builder
 				for _, k := range a.Keys {
-					fmt.Fprintf(&b, "%d\t%s\t%s\n", k.Count, cli.Printable(k.Rule), cli.Printable(k.Key))
+					if k.Limit > 0 {
+						fmt.Fprintf(&b, "%d of %d\t%s\t%s\n", k.Used, k.Limit, cli.Printable(k.Rule), cli.Printable(k.Key))
+						continue
+					}
+					fmt.Fprintf(&b, "%d\t%s\t%s\n", k.Count.Count, cli.Printable(k.Rule), cli.Printable(k.Key))
+				}
+				if by == "used" {
+					return cmp.Or(b.String(), "no key has used anything, as far as samples show\n")
 				}
 				return cmp.Or(b.String(), "no calls\n")
 			}, "keys")
 		},
 	}
-	cmd.Flags().StringVar(&by, "by", by, "list keys by the calls that the rule has `taken` (admitted) or refused")
+	cmd.Flags().StringVar(&by, "by", by, "list keys by the calls that the rule has `taken` (admitted) or refused, or by the part of its limit that they have used, by samples")
 	cmd.Flags().IntVarP(&n, "number", "n", n, "list at most `N` keys")
 	cmd.Flags().BoolVar(&watch, "watch", false, "show the figures of the daemon, rules and keys, each second until it is interrupted")
-	cli.Offer(cmd, "by", "taken", "refused")
+	cli.Offer(cmd, "by", "taken", "refused", "used")
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -29,8 +30,8 @@ func (c *control) watch(cmd *cobra.Command, s *screen) error {
 		return cli.Misusef("formats: text, json", "--format: %q is not a format", c.form)
 	}
 	switch {
-	case s.by != "taken" && s.by != "refused":
-		return cli.Misusef("list keys by the calls that are taken or refused", "--by %s: want taken or refused", cli.Printable(s.by))
+	case !slices.Contains([]string{"taken", "refused", "used"}, s.by):
+		return cli.Misusef("list keys by the calls that are taken or refused, or by what they have used of the limit", "--by %s: want taken, refused or used", cli.Printable(s.by))
 	case s.lines < 1:
 		return cli.Misusef("the default is 10", "--number %d: want a number above 0", s.lines)
 	}

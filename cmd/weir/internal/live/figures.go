@@ -33,7 +33,7 @@ type figures struct {
 // row is what is known of a rule.
 type row struct {
 	metrics.Counts
-	marks   [mostMarks][2]uint64 // admitted and refused, by the marks of figures
+	marks   [mostMarks][3]uint64 // admitted, refused and takes, by the marks of figures
 	stepped [2]uint64            // at the last step
 	history
 	changed int // the tick at which a number has changed
@@ -42,8 +42,8 @@ type row struct {
 
 // shown are the numbers of a row that change without decisions.
 type shown struct {
-	admitted, refused, headroom float64
-	fullest                     string
+	admitted, refused, takes, headroom float64
+	fullest                            string
 }
 
 // history has the decisions a second of each step, admitted and refused.
@@ -75,20 +75,20 @@ func (f *figures) add(now time.Time, read metrics.Figures, tick int) {
 			f.rules[name] = r
 		}
 		if counts.Admitted < r.Admitted || counts.Refused < r.Refused { // the rule had gone, and has come back
-			r.marks, r.stepped = [mostMarks][2]uint64{}, [2]uint64{}
+			r.marks, r.stepped = [mostMarks][3]uint64{}, [2]uint64{}
 		}
 		if !same(&r.Counts, counts) {
 			r.changed = tick
 		}
 		r.Counts = *counts
-		r.marks[at] = [2]uint64{counts.Admitted, counts.Refused}
+		r.marks[at] = [3]uint64{counts.Admitted, counts.Refused, counts.Takes}
 	}
 	f.read++
 }
 
 func same(a, b *metrics.Counts) bool {
 	equal := func(a, b *metrics.Differences) bool { return a == b || a != nil && b != nil && *a == *b }
-	return a.Admitted == b.Admitted && a.Refused == b.Refused && equal(a.Candidate, b.Candidate) && equal(a.Shadow, b.Shadow)
+	return a.Admitted == b.Admitted && a.Takes == b.Takes && a.Refused == b.Refused && equal(a.Candidate, b.Candidate) && equal(a.Shadow, b.Shadow)
 }
 
 // before returns the mark that is rateTime old, or the oldest one since, and the seconds from then to the last one.
@@ -104,13 +104,13 @@ func (f *figures) before() (at int, seconds float64) {
 }
 
 // rates returns the decisions a second of a row over the last rateTime, to three digits.
-func (f *figures) rates(r *row) (admitted, refused float64) {
+func (f *figures) rates(r *row) (admitted, refused, takes float64) {
 	at, seconds := f.before()
 	if seconds == 0 {
-		return 0, 0
+		return 0, 0, 0
 	}
 	per := func(now, then uint64) float64 { return rounded(float64(now-min(then, now)) / seconds) }
-	return per(r.Admitted, r.marks[at][0]), per(r.Refused, r.marks[at][1])
+	return per(r.Admitted, r.marks[at][0]), per(r.Refused, r.marks[at][1]), per(r.Takes, r.marks[at][2])
 }
 
 // rounded returns a number with three digits.

@@ -32,6 +32,7 @@ type Message struct {
 	Busiest   []top.Count         `json:"busiest,omitempty"` // the fields from here on need the scope admin
 	Refused   []top.Count         `json:"refused,omitempty"`
 	Banned    []metrics.BannedKey `json:"banned,omitempty"`
+	Fullest   []top.Full          `json:"fullest,omitempty"`
 	Overrides []override.Entry    `json:"overrides,omitempty"`
 	Audit     []Change            `json:"audit,omitempty"`
 }
@@ -125,6 +126,8 @@ type RuleLine struct {
 	Refused      uint64               `json:"refused"`
 	AdmittedRate float64              `json:"admitted_rate"`
 	RefusedRate  float64              `json:"refused_rate"`
+	Takes        uint64               `json:"takes"` // calls that it admitted, also where another rule of the call bound
+	TakesRate    float64              `json:"takes_rate"`
 	Headroom     *float64             `json:"headroom,omitempty"`
 	Fullest      string               `json:"fullest,omitempty"` // the key; with the scope admin
 	Candidate    *metrics.Differences `json:"candidate,omitempty"`
@@ -150,7 +153,7 @@ type frames struct {
 	now  *Now
 	made map[view][]byte
 
-	busiest, refused, banned, overrides, audit list
+	busiest, refused, fullest, banned, overrides, audit list
 }
 
 // view is what a viewer has seen, and may see.
@@ -167,12 +170,13 @@ func (f *frames) collect(l *Live, now time.Time) {
 	state := l.o.Now()
 	state.Latency, state.Reload = l.figures.latency(), l.reloaded.Load()
 	f.now, f.at = &state, now
+	full := l.o.Metrics.Top.Fullests()
 	for name, r := range l.figures.rules {
 		var s shown
-		s.admitted, s.refused = l.figures.rates(r)
+		s.admitted, s.refused, s.takes = l.figures.rates(r)
 		s.headroom = -1
-		if left := l.room.of(name); left.known {
-			s.headroom, s.fullest = rounded(left.share), left.key
+		if key, known := full[name]; known {
+			s.headroom, s.fullest = rounded(max(1-key.Share(), 0)), key.Key
 		}
 		if s != r.shown {
 			r.shown, r.changed = s, f.tick
@@ -181,6 +185,7 @@ func (f *frames) collect(l *Live, now time.Time) {
 	f.busiest.set(f.tick, l.o.Metrics.Top.Busiest(mostKeys))
 	f.refused.set(f.tick, l.o.Metrics.Top.Top("", top.Refused, mostKeys))
 	f.banned.set(f.tick, l.o.Metrics.Banned.Keys(mostKeys))
+	f.fullest.set(f.tick, l.o.Metrics.Top.Fullest("", mostKeys))
 	entries := l.o.Overrides()
 	f.overrides.set(f.tick, entries[:min(len(entries), mostOverrides)])
 	f.audit.set(f.tick, l.trail.changes())
@@ -224,7 +229,7 @@ func (l *Live) frame(since view) ([]byte, int) {
 		for _, part := range []struct {
 			name string
 			list
-		}{{"busiest", f.busiest}, {"refused", f.refused}, {"banned", f.banned}, {"overrides", f.overrides}, {"audit", f.audit}} {
+		}{{"busiest", f.busiest}, {"refused", f.refused}, {"fullest", f.fullest}, {"banned", f.banned}, {"overrides", f.overrides}, {"audit", f.audit}} {
 			if part.changed > since.tick {
 				text = append(append(text, `,"`+part.name+`":`...), part.text...)
 			}
@@ -236,7 +241,7 @@ func (l *Live) frame(since view) ([]byte, int) {
 }
 
 func (r *row) line(name string, keys bool) RuleLine {
-	line := RuleLine{Rule: name, Admitted: r.Admitted, Refused: r.Refused, AdmittedRate: r.shown.admitted, RefusedRate: r.shown.refused, Candidate: r.Candidate, Shadow: r.Shadow}
+	line := RuleLine{Rule: name, Admitted: r.Admitted, Refused: r.Refused, AdmittedRate: r.shown.admitted, RefusedRate: r.shown.refused, Takes: r.Takes, TakesRate: r.shown.takes, Candidate: r.Candidate, Shadow: r.Shadow}
 	if r.shown.headroom >= 0 {
 		line.Headroom = &r.shown.headroom
 		if keys {

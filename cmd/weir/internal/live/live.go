@@ -5,8 +5,7 @@
 // are those of /metrics (figures.go), so no second count can disagree.
 //
 // While nobody looks, it reads the counters each [step] for the history of 15 minutes and does nothing else. While somebody
-// does, it also sees each decision: for the headroom of rules (headroom.go), and for a sample of requests that What-if tries
-// another limit on (sample.go, whatif.go). All viewers get the same bytes (frame.go, stream.go).
+// does, it also sees each decision, for a sample of requests that What-if tries another limit on (sample.go, whatif.go). All viewers get the same bytes (frame.go, stream.go).
 //
 // docs/reference/api.md#the-live-stream describes the format.
 package live
@@ -54,7 +53,6 @@ type Live struct {
 
 	viewers  viewers
 	trail    trail
-	room     headroom
 	sample   sample
 	reloaded atomic.Pointer[Reload]
 }
@@ -64,7 +62,6 @@ func New(o Options) *Live {
 	l := &Live{o: o}
 	l.figures.init()
 	l.viewers.most = o.Viewers
-	l.room.rules = map[string]*fullest{}
 	l.sample.init(o.Requests)
 	return l
 }
@@ -114,7 +111,6 @@ func (l *Live) look(now time.Time, watched bool) {
 	if now.Sub(l.steps) >= step-tick/2 {
 		l.steps = now
 		l.figures.step(now, l.frames.tick)
-		l.room.turn()
 		l.sample.expire(now)
 	}
 	if watched {
@@ -143,6 +139,5 @@ func (l *Live) seen(o *layer.Observation) {
 	if o.Err != nil || o.Op == weir.OpPeek {
 		return
 	}
-	l.room.seen(o)
 	l.sample.seen(o, l.o.Rules)
 }

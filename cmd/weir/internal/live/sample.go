@@ -6,11 +6,15 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/top"
 	"github.com/weirflow/weir/layer"
 )
 
-// sampleTime is how long requests stay in the sample.
-const sampleTime = 5 * time.Minute
+// The bounds of the sample.
+const (
+	sampleTime  = 5 * time.Minute // how long requests stay
+	mostSampled = 1000            // rules; further ones have no requests
+)
 
 // sample keeps the requests of the last minutes, within a bound: of each rule those of some keys, all of which it keeps, because
 // a limit decides each key by all its requests. When it is full, the rule with the most requests loses every second of its keys.
@@ -68,7 +72,7 @@ func (s *sample) seen(o *layer.Observation, inForce func(name string) *weir.Rule
 		name, hash := q.Rule.Name(), maphash.String(s.seed, q.Key)
 		of := s.rules[name]
 		if of == nil {
-			if len(s.rules) >= mostFullest {
+			if len(s.rules) >= mostSampled {
 				continue
 			}
 			of = &sampled{since: s.since}
@@ -81,7 +85,8 @@ func (s *sample) seen(o *layer.Observation, inForce func(name string) *weir.Rule
 			s.thin(o.Began)
 		}
 		if hash&(1<<of.level-1) == 0 {
-			seen := request{at: o.Began, hash: hash, key: kept(q.Key), cost: q.Cost}
+			key, _ := top.Kept(q.Key)
+			seen := request{at: o.Began, hash: hash, key: key, cost: q.Cost}
 			if q.Rule != inForce(name) {
 				seen.own = q.Rule
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
+	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
 // Change is a change of the daemon while it runs, as the log has it.
@@ -40,7 +41,8 @@ func (l *Live) Audited(c Change) {
 	if c.What == "reset" && l.o.Metrics != nil {
 		l.o.Metrics.Banned.Lift(c.Rule, c.Key)
 	}
-	c.Key, c.Rule = kept(c.Key), kept(c.Rule)
+	c.Key, _ = top.Kept(c.Key)
+	c.Rule, _ = top.Kept(c.Rule)
 	for _, state := range []*json.RawMessage{&c.Before, &c.After} {
 		if len(*state) > mostState || len(*state) == 0 {
 			*state = json.RawMessage("null")

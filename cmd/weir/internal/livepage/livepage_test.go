@@ -27,7 +27,7 @@ func TestThePageMakesNoMarkupOfTextAndKeepsNothing(t *testing.T) {
 
 func TestFilesAreServedWithAStrictPolicy(t *testing.T) {
 	for path, want := range map[string]string{"/": "text/html", "/live/main.js": "text/javascript", "/live/page.js": "text/javascript", "/live/page.css": "text/css", "/live/live.css": "text/css",
-		"/live/": "", "/live/none.js": "", "/live/index.css": "", "/live/..%2fface.go": "", "/other": ""} {
+		"/live/": "", "/live/none.js": "", "/live/index.css": "", "/live/..%2flivepage.go": "", "/other": ""} {
 		w := httptest.NewRecorder()
 		Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		got := w.Header().Get("Content-Type")

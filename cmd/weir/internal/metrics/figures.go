@@ -12,6 +12,7 @@ import (
 // Counts are the decisions of a rule, as /metrics has them.
 type Counts struct {
 	Admitted, Refused uint64
+	Takes             uint64 // calls that it has admitted, also where another rule of the call bound
 	// Candidate and Shadow have its decisions beside those in force; nil without one.
 	Candidate, Shadow *Differences
 }
@@ -56,6 +57,9 @@ func (m *Metrics) Figures(durations bool) Figures {
 			read(one, f.took)
 		}
 	})
+	for name, calls := range m.Top.Beside() {
+		f.counts(name).Takes += calls
+	}
 	each(m.differences, func(one prometheus.Metric) { read(one, f.differed) })
 	return f
 }
@@ -95,18 +99,26 @@ func (f *Figures) of(d *dto.Metric) (c *Counts, labels map[string]string) {
 	for _, pair := range d.Label {
 		labels[pair.GetName()] = pair.GetValue()
 	}
-	if c = f.Rules[labels["rule"]]; c == nil {
+	return f.counts(labels["rule"]), labels
+}
+
+// counts returns the counts of a rule.
+func (f *Figures) counts(rule string) *Counts {
+	c := f.Rules[rule]
+	if c == nil {
 		c = &Counts{}
-		f.Rules[labels["rule"]] = c
+		f.Rules[rule] = c
 	}
-	return c, labels
+	return c
 }
 
 func (f *Figures) decided(d *dto.Metric) {
 	c, labels := f.of(d)
 	switch n := uint64(d.GetCounter().GetValue()); labels["result"] {
 	case "admitted":
-		c.Admitted += n
+		if c.Admitted += n; labels["reason"] == "" { // otherwise no engine was asked
+			c.Takes += n
+		}
 	case "refused":
 		c.Refused += n
 	}

@@ -36,6 +36,7 @@ type Metrics struct {
 	Banned *Banned
 
 	registry    *prometheus.Registry
+	below       weir.Engine // the observed engine
 	decisions   *promlimit.Metrics
 	differences *prometheus.CounterVec
 	told        *prometheus.CounterVec
@@ -67,7 +68,7 @@ func New(engine string, log *slog.Logger) *Metrics {
 	m.describe()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_build_info", Help: "1, with the version of the program and the kind of its engine.", ConstLabels: buildLabels(engine)})
 	build.Set(1)
-	m.registry.MustRegister(build, m.decisions, m.differences, m.told, m.calls, m.callTimes, m.reloads, m.http.counts, m.http.durations,
+	m.registry.MustRegister(build, m.decisions, ruleCollector{m}, m.differences, m.told, m.calls, m.callTimes, m.reloads, m.http.counts, m.http.durations,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -106,8 +107,13 @@ func (m *Metrics) Notice(n *notice.Notices) {
 // Observe returns the engine with its decisions counted.
 func (m *Metrics) Observe(e weir.Engine) (weir.Engine, error) {
 	m.decisions.Watch(e)
+	m.below = e
 	return layer.Observe(e, layer.ObserveOptions{Decided: m.decided})
 }
+
+// Peek looks at keys of the observed engine until the context ends, so that rules show how full their keys are before they refuse:
+// see [top.Keys.Peek].
+func (m *Metrics) Peek(ctx context.Context, away func() bool) { m.Top.Peek(ctx, m.below, away) }
 
 // decided counts a decision on requests of callers. Rules whose names begin with a ~ are the daemon's own.
 func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
@@ -202,8 +208,23 @@ func (m *Metrics) Reloaded(before, now *rules.Config, err error) {
 		m.differences.DeletePartialMatch(prometheus.Labels{"rule": name})
 		m.told.DeletePartialMatch(prometheus.Labels{"rule": name})
 	}
+	was, is := limitsOf(before), limitsOf(now)
+	for name := range kept {
+		if was[name] != is[name] {
+			m.Top.Changed(name)
+		}
+	}
 	m.gone = namesOf(before)
 	m.reloads.WithLabelValues(reloadOK).Inc()
+}
+
+// limitsOf returns the limits of each rule as text, with those of its plans.
+func limitsOf(c *rules.Config) map[string]string {
+	all := map[string]string{}
+	for _, limit := range c.Limits() {
+		all[limit.Name()] += limit.String() + "\n"
+	}
+	return all
 }
 
 // namesOf returns the names of the rules, and those by which engines know them.

@@ -180,3 +180,39 @@ func TestACountedDecisionNeedsNoMemoryUnlessSomebodyFollows(t *testing.T) {
 		t.Errorf("a decision made %v objects and %d were followed, want none", made, followed)
 	}
 }
+
+// A rule that matches and does not bind has metrics of its own before it refuses anything.
+func TestARuleThatDoesNotBindHasItsTakesAndItsFullestKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := metrics.New("memory", slog.New(slog.DiscardHandler))
+		engine, err := m.Observe(weir.NewMemory(weir.MemoryOptions{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go m.Peek(t.Context(), func() bool { return false })
+		binds, other := mustRule(t, "binds=fixed window 1000/d"), mustRule(t, "other=fixed window 2000/d")
+		for range 500 {
+			if d, err := engine.Take(t.Context(), binds.For("all", 1), other.For("alice", 1)); err != nil || !d.Allowed {
+				t.Fatalf("got %+v, %v, want an admission", d, err)
+			}
+		}
+		time.Sleep(time.Minute)
+		wantLines(t, m, `weir_rule_takes_total{rule="binds"} 500`, `weir_rule_takes_total{rule="other"} 500`, `weir_rule_fullest_key_ratio{rule="binds"} 0.5`, `weir_rule_fullest_key_ratio{rule="other"} 0.25`)
+		if text := scrape(m); strings.Contains(text, "alice") || strings.Contains(text, `weir_decisions_total{reason="",result="admitted",rule="other"}`) {
+			t.Errorf("got a key, or decisions of a rule that did not bind:\n%s", text)
+		}
+		m.Top.Changed("other")
+		if text := scrape(m); strings.Contains(text, `weir_rule_fullest_key_ratio{rule="other"}`) {
+			t.Errorf("a limit that has changed has the figure of before:\n%s", text)
+		}
+	})
+}
+
+func mustRule(t testing.TB, text string) *weir.Rule {
+	t.Helper()
+	rule, err := weir.ParseRule(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rule
+}

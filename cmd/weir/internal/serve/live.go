@@ -70,6 +70,7 @@ func (o *options) newLive(ctx context.Context, d *started, s *server) *live.Live
 	})
 	ctx, o.ports.unwatch = context.WithCancel(context.WithoutCancel(ctx))
 	go l.Run(ctx)
+	go d.seen.Peek(ctx, func() bool { return d.engine.health.fails() != "" })
 	return l
 }
 

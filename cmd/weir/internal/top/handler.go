@@ -16,8 +16,11 @@ const (
 
 var bys = map[string]By{"": Taken, "taken": Taken, "refused": Refused}
 
-// ServeHTTP answers GET /v1/top?rule=NAME&by=taken|refused&n=10 with {"keys":[…]}, the largest count first. Without rule,
-// the keys are those of all rules.
+// byUsed lists the fullest keys.
+const byUsed = "used"
+
+// ServeHTTP answers GET /v1/top?rule=NAME&by=taken|refused|used&n=10 with {"keys":[…]}, the largest count or the fullest first.
+// Without rule, the keys are those of all rules.
 func (k *Keys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -31,8 +34,8 @@ func (k *Keys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	by, known := bys[query.Get("by")]
-	if !known {
-		refuse(w, fmt.Sprintf("by is %.64q, want taken or refused", query.Get("by")))
+	if !known && query.Get("by") != byUsed {
+		refuse(w, fmt.Sprintf("by is %.64q, want taken, refused or used", query.Get("by")))
 		return
 	}
 	n := usualKeys
@@ -42,7 +45,11 @@ func (k *Keys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	answer(w, http.StatusOK, "application/json", map[string]any{"keys": k.Top(query.Get("rule"), by, n)})
+	var keys any = k.Fullest(query.Get("rule"), n)
+	if known {
+		keys = k.Top(query.Get("rule"), by, n)
+	}
+	answer(w, http.StatusOK, "application/json", map[string]any{"keys": keys})
 }
 
 func refuse(w http.ResponseWriter, detail string) {

@@ -1,12 +1,15 @@
-// Package top finds the keys of each rule with the most calls, in bounded memory, whatever the engine.
+// Package top counts the takes of each rule, and finds its keys with the most calls and those that have used most of their limit,
+// in bounded memory, whatever the engine.
 //
-// [Keys.Sample] looks at the requests of a decision. It counts none that is no sample: of a busy rule one request in 32, drawn at
-// random, stands for 32 in a [sketch] of its rule. [Keys.ServeHTTP] answers GET /v1/top.
+// [Keys.Sample] looks at the requests of a decision. Each counts as a take of its rule. Of a busy rule one request in 32, drawn at
+// random, is a sample: it stands for 32 in a [sketch] of its rule, and its key may be one of the [fullest]. [Keys.Peek] looks at the
+// keys of samples beside the calls. [Keys.ServeHTTP] answers GET /v1/top.
 package top
 
 import (
 	"cmp"
 	"hash/maphash"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -34,15 +37,23 @@ const (
 	gapGrowth   = 64 // the gap grows by one every 64 calls, so the first calls are all samples
 )
 
-// Keys are the busiest and the most refused keys of each rule. They are safe for concurrent use.
+// Keys are the busiest, the most refused and the fullest keys of each rule. They are safe for concurrent use.
 type Keys struct {
-	seed  maphash.Seed
-	rules sync.Map // *ruleKeys, by name
-	known atomic.Int64
+	seed   maphash.Seed
+	credit atomic.Uint64                        // calls that samples stand for, and that no peek has used
+	rules  atomic.Pointer[map[string]*ruleKeys] // by name; replaced, so that decisions look it up as fast as can be
+	naming sync.Mutex                           // of those that replace it
 }
 
-// ruleKeys are the keys of a rule, by By.
-type ruleKeys [2]struct {
+// ruleKeys are what is known of a rule.
+type ruleKeys struct {
+	beside  atomic.Uint64 // calls that it has admitted and in which another rule bound
+	by      [2]counted    // by By
+	fullest fullest
+}
+
+// counted are samples of the calls of a rule.
+type counted struct {
 	gap atomic.Uint64 // one call in so many is a sample; 0 is 1
 
 	mu      sync.Mutex
@@ -63,44 +74,100 @@ type Count struct {
 }
 
 // New returns no keys.
-func New() *Keys { return &Keys{seed: maphash.MakeSeed()} }
+func New() *Keys {
+	k := &Keys{seed: maphash.MakeSeed()}
+	k.rules.Store(&map[string]*ruleKeys{})
+	return k
+}
 
 // Sample draws samples from the requests of a decision, and reports whether it was a refusal.
 func (k *Keys) Sample(o layer.Observation) (refused bool) {
 	switch {
 	case o.Err != nil || o.Op == weir.OpPeek:
 	case o.Decision.Allowed:
-		k.Taken(o.Requests)
+		k.taken(o.Requests, &o)
 	default:
-		k.Refused(o.Rule, o.Key)
+		k.refused(&o)
 		return true
 	}
 	return false
 }
 
-// Taken draws samples from the requests of a call that was admitted.
-func (k *Keys) Taken(requests []weir.Request) {
+// Taken counts the requests of a call that was admitted, and draws samples from them.
+func (k *Keys) Taken(requests []weir.Request) { k.taken(requests, nil) }
+
+// taken is told the decision, unless that is unknown. It says what is left of the rule that binds, whose takes are its decisions.
+// The others count a take, and wait for a peek.
+func (k *Keys) taken(requests []weir.Request, o *layer.Observation) {
 	for i := range requests {
-		k.sample(Taken, requests[i].Rule.Name(), requests[i].Key)
+		q := &requests[i]
+		name := q.Rule.Name()
+		r := k.ruleKeys(name)
+		if r == nil {
+			continue
+		}
+		binds := o != nil && o.Key == q.Key && o.Rule == name
+		if !binds {
+			r.beside.Add(1)
+		}
+		gap := r.by[Taken].sample()
+		if gap == 0 {
+			continue
+		}
+		s, now, looks := k.draw(r, Taken, gap, q.Key)
+		if i == 0 {
+			k.credit.Add(gap)
+		}
+		if !looks {
+			continue
+		}
+		if s.rule, s.key, s.colocation = q.Rule, q.Key, q.Colocation; binds {
+			r.fullest.says(s, &o.Decision, now)
+		} else {
+			r.fullest.finds(s, now)
+		}
 	}
 }
 
-// Refused makes a call that a rule has refused a sample, perhaps.
-func (k *Keys) Refused(rule, key string) { k.sample(Refused, rule, key) }
+// Refused counts a call that a rule has refused, and makes it a sample, perhaps.
+func (k *Keys) Refused(rule, key string) {
+	k.refused(&layer.Observation{Rule: rule, Key: key})
+}
 
-func (k *Keys) sample(by By, rule, key string) {
-	r := k.ruleKeys(rule)
+func (k *Keys) refused(o *layer.Observation) {
+	r := k.ruleKeys(o.Rule)
 	if r == nil {
 		return
 	}
-	of := &r[by]
-	gap := max(of.gap.Load(), 1)
-	if gap > 1 && rand.Uint64N(gap) > 0 {
+	gap := r.by[Refused].sample()
+	if gap == 0 {
 		return
 	}
+	s, now, _ := k.draw(r, Refused, gap, o.Key)
+	k.credit.Add(gap)
+	for i := range o.Requests {
+		if q := &o.Requests[i]; q.Rule.Name() == o.Rule && q.Key == o.Key {
+			s.rule, s.key, s.colocation = q.Rule, q.Key, q.Colocation
+			r.fullest.says(s, &o.Decision, now)
+			return
+		}
+	}
+}
+
+// sample returns the number of calls for which this one stands as a sample, or 0 if it is none.
+func (c *counted) sample() (gap uint64) {
+	if gap = max(c.gap.Load(), 1); gap > 1 && rand.Uint64N(gap) > 0 {
+		return 0
+	}
+	return gap
+}
+
+// draw makes a call a sample, and returns the key, so far without its rule. looks reports whether to look how full the key is: of
+// a busy rule at every fourth sample, because the caller waits.
+func (k *Keys) draw(r *ruleKeys, by By, gap uint64, key string) (s subject, now time.Time, looks bool) {
+	of, now, id := &r.by[by], time.Now(), maphash.String(k.seed, key)
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	now := time.Now()
 	if of.halved.IsZero() {
 		of.halved = now
 	}
@@ -108,31 +175,60 @@ func (k *Keys) sample(by By, rule, key string) {
 		of.halved = of.halved.Add(times * halvingTime)
 		of.sketch.halve(int(min(times, 64)))
 	}
-	of.sketch.add(maphash.String(k.seed, key), key, gap)
+	of.sketch.add(id, key, gap)
 	of.sampled += gap
 	of.gap.Store(min(mostGap, 1+of.sampled/gapGrowth))
+	return subject{id: id}, now, gap < mostGap || of.sampled/mostGap%4 == 0
 }
 
 // ruleKeys returns the keys of a rule, or nil if there are too many rules.
 func (k *Keys) ruleKeys(rule string) *ruleKeys {
-	if r, known := k.rules.Load(rule); known {
-		return r.(*ruleKeys)
+	if r := (*k.rules.Load())[rule]; r != nil {
+		return r
 	}
-	if k.known.Load() >= mostRules {
-		return nil
+	return k.add(rule)
+}
+
+// add makes room for the keys of a rule.
+func (k *Keys) add(rule string) *ruleKeys {
+	k.naming.Lock()
+	defer k.naming.Unlock()
+	rules := *k.rules.Load()
+	if r := rules[rule]; r != nil || len(rules) >= mostRules {
+		return r
 	}
-	r, known := k.rules.LoadOrStore(rule, &ruleKeys{})
-	if !known {
-		k.known.Add(1)
-	}
-	return r.(*ruleKeys)
+	rules = maps.Clone(rules)
+	r := &ruleKeys{}
+	rules[rule] = r
+	k.rules.Store(&rules)
+	return r
 }
 
 // Forget drops the keys of a rule that is gone.
 func (k *Keys) Forget(rule string) {
-	if _, known := k.rules.LoadAndDelete(rule); known {
-		k.known.Add(-1)
+	k.naming.Lock()
+	defer k.naming.Unlock()
+	rules := maps.Clone(*k.rules.Load())
+	delete(rules, rule)
+	k.rules.Store(&rules)
+}
+
+// Changed forgets how full the keys of a rule are, whose limits have changed.
+func (k *Keys) Changed(rule string) {
+	if r := (*k.rules.Load())[rule]; r != nil {
+		r.fullest.clear()
 	}
+}
+
+// Beside returns in how many calls that were admitted each rule counted and another one bound. Its other takes are its decisions.
+func (k *Keys) Beside() map[string]uint64 {
+	calls := map[string]uint64{}
+	k.each("", func(name string, r *ruleKeys) {
+		if n := r.beside.Load(); n > 0 {
+			calls[name] = n
+		}
+	})
+	return calls
 }
 
 // Top returns the n keys with the most calls under a rule, or under any for "", the largest count first.
@@ -179,23 +275,23 @@ func merged(list []Count, first int, at map[string]int) []Count {
 
 // each calls use with a rule, or with all that decide for "".
 func (k *Keys) each(rule string, use func(name string, r *ruleKeys)) {
+	rules := *k.rules.Load()
 	if rule != "" {
-		if r, known := k.rules.Load(rule); known {
-			use(rule, r.(*ruleKeys))
+		if r := rules[rule]; r != nil {
+			use(rule, r)
 		}
 		return
 	}
-	k.rules.Range(func(name, r any) bool {
-		if !strings.Contains(name.(string), "~") { // shadows and candidates refuse nobody
-			use(name.(string), r.(*ruleKeys))
+	for name, r := range rules {
+		if !strings.Contains(name, "~") { // shadows and candidates refuse nobody
+			use(name, r)
 		}
-		return true
-	})
+	}
 }
 
 // list appends the keys of a rule to a list.
 func (r *ruleKeys) list(to []Count, rule string, by By) []Count {
-	of := &r[by]
+	of := &r.by[by]
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	if time.Since(of.halved) >= halvingTime { // nothing has come since

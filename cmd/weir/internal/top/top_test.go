@@ -166,7 +166,7 @@ func TestTopAnswersOverHTTP(t *testing.T) {
 	for query, want := range map[string]string{
 		"?rule=login&by=refused": `{"keys":[{"rule":"login","key":"al\u001b[31m` + "\ufffd" + `","count":1,"overcount":0}]}`,
 		"":                       `{"keys":[]}`,
-		"?by=units":              `by is \"units\", want taken or refused`,
+		"?by=units":              `by is \"units\", want taken, refused or used`,
 		"?n=0":                   `n is \"0\", want a whole number from 1 to 1000`,
 		"?n=1&n=2":               `the query has the field \"n\", want rule, by and n, each once at most`,
 		"?key=x":                 `the query has the field \"key\", want`,

@@ -4,6 +4,7 @@ import { ask } from './daemon.js'
 import { change, ctl } from './ask.js'
 import { clock, count, lasting, share, visible, whole } from './words.js'
 import { ruleTexts } from './rules.js'
+import { fullRow, idOfKey } from './fullest.js'
 
 let lists, last
 let looked = null // the key that is looked up: {key, answer} or {key, problem}
@@ -190,14 +191,16 @@ export function showKeys(model) {
       banned: new Rows(by('banned-keys'), 'No key is banned.', bannedRow),
       refused: new Rows(by('refused-keys'), 'No key has been refused lately.', countRow),
       busiest: new Rows(by('busiest-keys'), 'No calls lately.', countRow),
+      fullest: new Rows(by('fullest-keys'), 'No key has used anything, as far as samples show.', () => fullRow(showKey, true)),
       overrides: new Rows(by('overrides'), 'None.', overrideRow),
     }
     by('key-form').addEventListener('submit', event => { event.preventDefault(); lookUp(by('key-input').value) })
   }
   by('banned').hidden = !model.banned.length
   lists.banned.show(model.banned, b => JSON.stringify([b.rule, b.key, b.cut]))
-  lists.refused.show(model.refused, c => JSON.stringify([c.rule, c.key, c.cut]))
-  lists.busiest.show(model.busiest, c => JSON.stringify([c.rule, c.key, c.cut]))
+  lists.refused.show(model.refused, idOfKey)
+  lists.busiest.show(model.busiest, idOfKey)
+  lists.fullest.show(model.fullest, idOfKey)
   lists.overrides.show(model.overrides, e => JSON.stringify([e.rule, e.key, e.prefix]))
   const now = JSON.stringify(model.overrides)
   if (now !== overridesBefore && looked && !by('key').contains(document.activeElement)) lookAgain() // another one has changed something

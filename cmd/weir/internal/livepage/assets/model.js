@@ -2,7 +2,7 @@
 
 const points = 180 // of the history: 15 minutes of 5 seconds
 
-const lists = ['busiest', 'refused', 'banned', 'overrides', 'audit']
+const lists = ['busiest', 'refused', 'fullest', 'banned', 'overrides', 'audit']
 
 function push({ admitted, refused }, a, r) {
   admitted.push(a)
@@ -22,6 +22,7 @@ export class Model {
   history = { step: 5, from: 0, admitted: [], refused: [], rules: new Map() }
   busiest = []
   refused = []
+  fullest = []
   overrides = []
   audit = []
 

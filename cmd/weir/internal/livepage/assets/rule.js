@@ -3,8 +3,10 @@ import { by, el, put } from './dom.js'
 import { ask } from './daemon.js'
 import { ctl } from './ask.js'
 import { clock, count, visible, whole } from './words.js'
+import { FullestOf } from './fullest.js'
 
 let drawn = '' // what is in the panel
+let fullest = null // the table in it
 
 /** chosen returns the rule in the address of the page, or ''. */
 function chosen() {
@@ -24,8 +26,10 @@ export function showRule(model, texts) {
   const rule = texts.find(r => r.rule === name)
   const admin = model.may.has('admin')
   const drawing = JSON.stringify([rule ?? name, admin])
+  if (name !== '' && drawing === drawn) fullest?.look()
   if (drawing === drawn || name === '') return
   drawn = drawing
+  fullest = null
   const close = el('a', { href: '#rules', className: 'close', textContent: 'Close' })
   if (!rule) {
     panel.replaceChildren(close, el('p', { textContent: `No rule in force has the name ${visible(name)}.` }))
@@ -33,7 +37,15 @@ export function showRule(model, texts) {
   }
   const fields = el('dl', { className: 'fields' }, ...rule.fields.flatMap(f => [el('dt', { textContent: f.name }), el('dd', { textContent: visible(f.text) })]))
   if (rule.file) fields.append(el('dt', { textContent: 'file' }), el('dd', { textContent: visible(`${rule.file}:${rule.line}`) }))
-  panel.replaceChildren(close, el('h2', { textContent: visible(rule.rule) }), fields, ...admin ? explainer(rule) : [])
+  panel.replaceChildren(close, el('h2', { textContent: visible(rule.rule) }), fields, ...admin ? [...nearest(rule), ...explainer(rule)] : [])
+}
+
+/** nearest shows the keys of a rule that are nearest to its limit. */
+function nearest(rule) {
+  if (rule.fields.some(f => f.name === 'deny' || f.name === 'unlimited')) return []
+  fullest = new FullestOf(rule.rule)
+  fullest.look()
+  return [el('h3', { textContent: 'Nearest to the limit' }), el('p', { className: 'soft', textContent: 'Sampled: a key that few calls use may be missing.' }), el('div', { className: 'rows' }, fullest.table)]
 }
 
 /** attributesOf reads lines of NAME=VALUE. */

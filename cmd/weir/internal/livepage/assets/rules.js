@@ -10,11 +10,14 @@ const besideText = n => [n?.candidate && `candidate: ${differences(n.candidate)}
 
 const number = of => item => item.numbers?.[of] ?? -1
 
+// admitted counts the calls that a rule has admitted, also where another rule of the call was nearer to its limit.
+const admitted = item => item.numbers ? Math.max(item.numbers.admitted, item.numbers.takes) : -1
+
 // The columns: what they are called, how a rule is ordered by them, and whether the largest comes first.
 const columns = [
   { title: 'Rule', of: item => item.rule },
   { title: 'Limit', of: item => item.limit },
-  { title: 'Admitted', of: number('admitted'), down: true },
+  { title: 'Admitted', of: admitted, down: true },
   { title: 'Refused', of: number('refused'), down: true },
   { title: 'Refused/s', of: number('refused_rate'), down: true },
   { title: 'Headroom', of: item => item.numbers?.headroom ?? 2 },
@@ -49,7 +52,7 @@ async function readTexts(model) {
 }
 
 function makeRow() {
-  const { row, cells: [name, limit, admitted, refused, now, headroom, beside] } = cells(7, 2, 3, 4)
+  const { row, cells: [name, limit, taken, refused, now, headroom, beside] } = cells(7, 2, 3, 4)
   const link = el('a')
   const meter = el('meter', { min: 0, max: 1, low: 0.1, high: 0.25, optimum: 1 })
   const left = el('span')
@@ -61,7 +64,7 @@ function makeRow() {
     put(link, visible(rule))
     link.href = `#rules/${encodeURIComponent(rule)}`
     put(limit, visible(text))
-    put(admitted, n ? count(n.admitted) : '0')
+    put(taken, n ? count(admitted({ numbers: n })) : '0')
     put(refused, n ? count(n.refused) : '0')
     put(now, n ? rate(n.refused_rate ?? 0) : '0')
     now.dataset.state = n?.refused_rate > 0 ? 'warn' : ''
@@ -93,7 +96,7 @@ function listed(model) {
   const found = find ? all.filter(r => r.rule.toLowerCase().includes(find) || r.fields.some(f => f.text.toLowerCase().includes(find))) : all
   const { of } = columns[sort.column], sign = sort.down ? -1 : 1
   const compare = (x, y) => x < y ? -1 : x > y ? 1 : 0
-  return found.sort((x, y) => sign * compare(of(x), of(y)) || compare(y.numbers?.admitted ?? 0, x.numbers?.admitted ?? 0) || compare(x.rule, y.rule))
+  return found.sort((x, y) => sign * compare(of(x), of(y)) || compare(admitted(y), admitted(x)) || compare(x.rule, y.rule))
 }
 
 /** showRules draws the panel. */
