@@ -79,13 +79,16 @@ func (n *Notices) lookAt(ctx context.Context, all []look) {
 	n.finish(ctx, all, found)
 }
 
-// finish notes the outcome of looks. Those that failed are tried again after a pause.
+// finish notes the outcome of looks. Those that failed are tried again after a pause, and once more after that.
 func (n *Notices) finish(ctx context.Context, all []look, found []weir.Result) {
 	now := time.Now()
 	var again []look
 	for i := range all {
 		l := &all[i]
 		switch {
+		case found[i].Err == nil && l.tries > 0: // once more, because what was counted in an outage may still arrive
+			l.tries = 0
+			again = append(again, *l)
 		case found[i].Err == nil:
 			if n.seen.set(l.id, n.after(l, &found[i].Decision, now)) {
 				n.queue(look{id: l.id, quota: l.quota, key: l.key})

@@ -73,7 +73,7 @@ func check(t *testing.T, what string, got []int64, want ...int64) {
 // Each threshold is told once a window, at the take that reaches it, and again in the next window.
 func TestEachThresholdIsToldOnceAWindow(t *testing.T) {
 	for _, text := range []string{"r=quota 100/day", "r=fixed window 100/h", "r=cycle 100/2h", "r=token bucket 7/s burst 7 and quota 100/day", "r=sliding log 100/h", "r=sliding window 100/h",
-		"r=quota 100/day and quota 500/month"} {
+		"r=quota 100/day and quota 500/month", "r=first window 100/h"} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(90 * time.Minute) // into a window
 			r, c, ctx := rule(t, text), (*told)(nil), t.Context()
@@ -105,7 +105,7 @@ func TestEachThresholdIsToldOnceAWindow(t *testing.T) {
 // Buckets, and windows that nobody could act within, have no thresholds.
 func TestOtherLimitsTellNothing(t *testing.T) {
 	for text, want := range map[string]bool{"r=100/h": false, "r=token bucket 1000/30d": false, "r=fixed window 100/m": false, "r=concurrency 5 lease 1h": false, "r=unlimited": false, "r=deny all": false,
-		"r=leaky bucket 5/h": false, "r=fixed window 100/h": true, "r=quota 5/week": true, "r=5/s and sliding log 100/d": true} {
+		"r=leaky bucket 5/h": false, "r=fixed window 100/h": true, "r=quota 5/week": true, "r=5/s and sliding log 100/d": true, "r=first window 5/h": true, "r=fixed window 100/m and ban 1h after 5/10m": false, "r=fixed window 100/h and ban 1h after 5/10m": true} {
 		if got := Has(rule(t, text)); got != want {
 			t.Errorf("%s has thresholds: %v, want %v", text, got, want)
 		}

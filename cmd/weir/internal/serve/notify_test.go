@@ -165,6 +165,38 @@ func TestTwoDaemonsTellEachThresholdOnce(t *testing.T) {
 	}
 }
 
+// What is counted while Redis is away is told when it is back: at once if this daemon has counted enough for a threshold, and otherwise
+// at the next call of the key.
+func TestAThresholdReachedInAnOutageIsToldAfterIt(t *testing.T) {
+	redis := redistest.Start(t)
+	h := startHook(t, 0)
+	d := startWays(t, h.flags("--notify-keys", "--engine", "redis://"+redis.Addr, "--deadline", "300ms", "--on-failure", "local", "--peers", "1")...)
+	if err := d.post(context.Background(), "/v1/record", `{"rule":"told","key":"k","cost":500}`); err != nil {
+		t.Fatal(err)
+	}
+	redis.Stop()
+	for range 6 {
+		if err := d.post(context.Background(), "/v1/record", `{"rule":"told","key":"k","cost":80}`); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := d.post(context.Background(), "/v1/record", `{"rule":"told","key":"at once","cost":960}`); err != nil {
+		t.Error(err)
+	}
+	if k, atOnce := h.told("k"), h.told("at once"); len(k)+len(atOnce) > 0 {
+		t.Errorf("while Redis is away: told %v and %v", k, atOnce)
+	}
+	redis.Cont()
+	h.want(t, "at once", 80, 95)
+	for end := time.Now().Add(30 * time.Second); d.remaining("k", 0) != 20 && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err := d.post(context.Background(), "/v1/record", `{"rule":"told","key":"k","cost":1}`); err != nil {
+		t.Fatal(err)
+	}
+	h.want(t, "k", 80, 95)
+}
+
 // A daemon that starts again from its state tells nothing twice, and goes on.
 func TestARestartTellsNothingTwice(t *testing.T) {
 	h := startHook(t, 0)
