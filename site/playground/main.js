@@ -1,5 +1,5 @@
 // The page "Try it": three parts, which all ask one program in a worker. What Play shows is in the fragment of the URL.
-import { Engine, Failed, Stopped } from './engine.js'
+import { Engine, Stopped } from './engine.js'
 import { play } from './play.js'
 import { log } from './log.js'
 import { rules } from './rules.js'
@@ -75,7 +75,7 @@ function begin() {
   engine.ready.then(() => { id('state').textContent = 'Ready. The program runs in this page.' })
   id('stop').addEventListener('click', () => engine.stop())
   let part = 'play'
-  const shown = { engine, problem, Failed, Stopped, changed: settings => keep(part, settings) }
+  const shown = { engine, problem, Stopped, changed: settings => keep(part, settings) }
   const parts = { play: play(shown), log: log(shown), rules: rules(shown) }
   const choose = tabs(name => {
     part = name

@@ -68,10 +68,14 @@ export function play({ engine, problem, Stopped, changed }) {
   async function explain(i) {
     const field = id(`limit-${i}`), place = id(`problem-${i}`)
     try {
-      const explained = await engine.ask(`check-${i}`, { do: 'check', text: field.value })
+      const { limits, file } = await engine.ask(`check-${i}`, { do: 'check', text: field.value })
       mark(field, false)
-      place.replaceChildren(words(explained))
-      return field.value
+      const before = place.querySelector('select')?.value
+      place.replaceChildren()
+      if (file) place.append(choice(file, before))
+      const chosen = file ? place.querySelector('select').value : field.value
+      place.append(words(file && chosen !== file[0] ? (await engine.ask(`check-${i}`, { do: 'check', text: chosen })).limits : limits))
+      return chosen
     } catch (error) {
       if (error instanceof Stopped) throw error
       problem(place, error)
@@ -81,6 +85,15 @@ export function play({ engine, problem, Stopped, changed }) {
   }
 
   const mark = (field, wrong) => wrong ? field.setAttribute('aria-invalid', 'true') : field.removeAttribute('aria-invalid')
+
+  // choice lets someone choose one of the limits of a rules file.
+  function choice(file, before) {
+    const select = weir.element('select', {}, ...file.map(text => weir.element('option', { textContent: text, value: text })))
+    select.setAttribute('aria-label', 'which limit of the rules file')
+    if (file.includes(before)) select.value = before
+    select.addEventListener('change', run)
+    return weir.element('p', {}, weir.element('label', { textContent: 'of these rules ' }, select))
+  }
 
   function words(explained) {
     const box = weir.element('details', { className: 'words' }, weir.element('summary', { textContent: explained.map(e => e.limit).join(' and ') }))
