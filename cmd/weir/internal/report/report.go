@@ -5,7 +5,6 @@ package report
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -46,11 +45,7 @@ func Write(name string, c Content) error {
 func Bytes(c Content) (content []byte, err error) {
 	for rows := MostRows; ; rows /= 2 {
 		v := c.view(rows)
-		body, err := v.html()
-		if err != nil {
-			return nil, fmt.Errorf("report: %w", err)
-		}
-		content, err := page.Document{Title: v.Title, Body: body, Data: v.Charts, Script: script}.Bytes()
+		content, err := page.Document{Title: v.Title, Body: v.html(), Data: v.Charts, Script: script}.Bytes()
 		if err != nil || len(content) <= mostBytes || rows == 0 {
 			return content, err
 		}

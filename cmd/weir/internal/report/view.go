@@ -3,11 +3,10 @@ package report
 import (
 	_ "embed"
 	"fmt"
-	"html/template"
 	"strings"
 )
 
-// view is a page: its words and tables, which the template writes, and its charts, which the script draws.
+// view is a page: its words and tables, which markup writes, and its charts, which the script draws.
 type view struct {
 	Title    string
 	Kind     string // the command, and what it read
@@ -71,21 +70,8 @@ type column struct {
 // Long reports whether the column has texts of any direction.
 func (c column) Long() bool { return strings.HasPrefix(c.Class, "key") }
 
-var (
-	//go:embed page.html
-	pageText string
-	//go:embed report.js
-	script string
-
-	pageTemplate = template.Must(template.New("page").Parse(pageText))
-)
-
-// html returns the body of the page.
-func (v *view) html() (string, error) {
-	var b strings.Builder
-	err := pageTemplate.Execute(&b, v)
-	return b.String(), err
-}
+//go:embed report.js
+var script string
 
 // add puts a chart into a figure of the page.
 func (v *view) add(c chart) figure {
