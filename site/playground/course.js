@@ -90,7 +90,7 @@ export class Course {
     this.windows(lanes)
     this.attempts(...lanes[0])
     const { course } = this
-    const name = course.left ? 'left' : 'counted in the window'
+    const name = course.left ? 'units left' : 'counted in the window'
     if (course.level) this.steps(...lanes[1], course.level, course.capacity, name + (this.each ? `, of client ${(course.attempts[0]?.client ?? 0) + 1}` : ''), this.colours.mark)
     this.steps(...lanes[2], course.second, Math.max(...course.second, 1), 'ahead within a second', this.colours.admitted)
     this.axis(h - 4)
@@ -118,7 +118,7 @@ export class Course {
   // attempts stacks those of a few pixels: admitted above the line, refused below it.
   attempts(top, bottom) {
     const { p, colours } = this, middle = top + (bottom - top) * 0.6
-    const size = 5, stacks = new Map()
+    const size = 6, stacks = new Map()
     let most = 1
     const place = this.course.attempts.map(a => {
       const column = Math.round(this.x(a.at) / size) + (a.passed ? 0 : 1e6)
@@ -127,7 +127,7 @@ export class Course {
       most = Math.max(most, n)
       return n - 1
     })
-    const step = Math.min(size, (bottom - top) * 0.38 / most)
+    const step = Math.min(14, (bottom - top) * 0.38 / most)
     this.course.attempts.forEach((a, i) => {
       const x = Math.round(this.x(a.at) / size) * size, chosen = i === this.chosen
       const y = a.passed ? middle - 3 - (place[i] + 1) * step : middle + 3 + place[i] * step

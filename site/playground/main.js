@@ -85,7 +85,7 @@ function begin() {
   const take = () => {
     const { settings, tooLong } = fragment()
     if (tooLong) id('state').textContent = `The link is longer than ${mostFragment} characters, and does not count.`
-    const name = parts[settings.get('part')] ? settings.get('part') : 'play'
+    const name = Object.hasOwn(parts, settings.get('part')) ? settings.get('part') : 'play'
     parts[name].take(settings)
     choose(name)
   }

@@ -33,15 +33,15 @@ var built = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// playground is the page "Try it", served by weir playground, behind a proxy that counts requests.
-type playground struct {
+// playgroundPage is the page "Try it", served by weir playground, behind a proxy that counts requests.
+type playgroundPage struct {
 	*tab
 	url   string
 	asked atomic.Int64
 }
 
 // openPlayground serves the page to a browser.
-func openPlayground(t *testing.T) *playground {
+func openPlayground(t *testing.T) *playgroundPage {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it builds the program for the browser; make long does")
@@ -66,7 +66,7 @@ func openPlayground(t *testing.T) *playground {
 	if err != nil || parseErr != nil || behind.Host == "" {
 		t.Fatalf("weir playground says %q (%v)", line, err)
 	}
-	p := &playground{}
+	p := &playgroundPage{}
 	proxy := httputil.NewSingleHostReverseProxy(behind)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.asked.Add(1)
@@ -78,7 +78,7 @@ func openPlayground(t *testing.T) *playground {
 }
 
 // visit opens the page with a fragment, and waits until the program runs.
-func (p *playground) visit(fragment string, width int64, scheme string) {
+func (p *playgroundPage) visit(fragment string, width int64, scheme string) {
 	p.t.Helper()
 	p.open("about:blank", width, 900, scheme)
 	p.open(p.url+fragment, width, 900, scheme)
@@ -86,7 +86,7 @@ func (p *playground) visit(fragment string, width int64, scheme string) {
 }
 
 // choose drops a file on the page. expression makes its content.
-func (p *playground) choose(name, expression string) {
+func (p *playgroundPage) choose(name, expression string) {
 	p.t.Helper()
 	eval[bool](p.tab, fmt.Sprintf(`(() => { const all = new DataTransfer(); all.items.add(new File([%s], %q)); const input = document.querySelector('#file');
 		input.files = all.files; return input.dispatchEvent(new Event('change')) })()`, expression, name))
@@ -98,7 +98,7 @@ func bytesOf(content []byte) string {
 }
 
 // fill types a text into a field in place of what it has.
-func (p *playground) fill(field, text string) {
+func (p *playgroundPage) fill(field, text string) {
 	p.t.Helper()
 	quoted, _ := json.Marshal(text)
 	eval[bool](p.tab, fmt.Sprintf("(() => { const f = document.querySelector(%q); f.value = %s; return f.dispatchEvent(new Event('input')) })()", field, quoted))
