@@ -55,7 +55,9 @@ func (d *Desk) once(ctx context.Context, mark []weir.Request, lease uint64, repe
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 		defer cancel()
 		call.Op = weir.OpReturn
-		_, _ = d.engine.Do(ctx, call)
+		if _, failed := d.engine.Do(ctx, call); failed != nil {
+			d.doubts.add(call) // so that the mark is released before it is asked for again
+		}
 	}
 	return err
 }
