@@ -35,11 +35,12 @@ type policy struct {
 func newPolicies(r *weir.Rule) *policies {
 	s := &policies{}
 	limits := r.Limits()
+	several := len(limits) > 1 && !(len(limits) == 2 && weir.Kit.Compiled(r).Bans)
 	for i, limit := range limits {
 		described := weir.Describe(limit)
 		p := newPolicy(limit, &described)
-		if !described.Stateless || described.Capacity == 0 {
-			if p.name = r.Name(); len(limits) > 1 {
+		if (!described.Stateless || described.Capacity == 0) && !described.Bans { // a ban has no units to announce
+			if p.name = r.Name(); several {
 				p.name += "-" + strconv.Itoa(i+1)
 			}
 			p.quoted = quoted(p.name)

@@ -59,6 +59,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	m.decisions.Describe(to)
 	m.refusals.Describe(to)
 	m.thresholds.Describe(to)
+	m.bans.Describe(to)
 	m.durations.Describe(to)
 	for _, v := range all {
 		to <- v.desc
@@ -70,6 +71,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.decisions.Collect(to)
 	m.refusals.Collect(to)
 	m.thresholds.Collect(to)
+	m.bans.Collect(to)
 	m.durations.Collect(to)
 	m.mu.Lock()
 	watched := append([]weir.Engine(nil), m.watched...)

@@ -226,11 +226,14 @@ func (d *Desk) LimitOf(made weir.Decision, requests []weir.Request) int64 {
 	if made.Allowed || made.Cause == 0 || made.Limit == weir.MaxCount {
 		return made.Limit
 	}
-	f := d.binding(made, requests)
-	if f == nil || len(requests) == 1 && len(f.capacities) == 1 || int(made.RefusedBy) >= len(f.capacities) {
+	f, refuses := d.binding(made, requests), int(made.RefusedBy)
+	if made.Cause == weir.ByBan { // which has no units: the limit beside it
+		refuses = int(made.LimitIndex)
+	}
+	if f == nil || len(requests) == 1 && len(f.capacities) == 1 || refuses >= len(f.capacities) {
 		return made.Limit
 	}
-	return f.capacities[made.RefusedBy]
+	return f.capacities[refuses]
 }
 
 func quotaEnd(all []quota, made weir.Decision) (end time.Time, ok bool) {

@@ -209,7 +209,8 @@ func (c *conn) answer(call *weir.Call, f format, r *weir.Result) {
 	c.appendDecision(f, r.Decision, call.Requests)
 }
 
-// appendDecision writes a decision. Of a quota, that of a WEIR command also says when its window ends.
+// appendDecision writes a decision. That of a WEIR command also says when the window of a quota ends,
+// and last that a ban refuses.
 func (c *conn) appendDecision(f format, d weir.Decision, requests []weir.Request) {
 	at := len(c.out)
 	d.Limit = c.server.Desk.LimitOf(d, requests)
@@ -220,6 +221,10 @@ func (c *conn) appendDecision(f format, d weir.Decision, requests []weir.Request
 	if end, ok := c.server.Desk.QuotaEnd(d, requests); ok {
 		c.out[at+1]++ // the number of elements, a digit
 		c.out = appendBulk(c.out, end.Format(time.RFC3339))
+	}
+	if d.Cause == weir.ByBan {
+		c.out[at+1]++
+		c.out = appendBulk(c.out, d.Cause.String())
 	}
 }
 

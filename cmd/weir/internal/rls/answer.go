@@ -166,6 +166,9 @@ func (c *call) describe(a *service.RateLimitResponse) {
 		if d.RetryAfter != weir.Never {
 			metadata["retry_after"] = seconds(d.RetryAfter)
 		}
+		if d.Cause == weir.ByBan {
+			metadata["cause"] = d.Cause.String()
+		}
 	}
 	if rule != nil {
 		metadata["rule"] = rule.Name
