@@ -56,13 +56,40 @@ func violation(t *testing.T, pkg string, test bool, imported string) string {
 
 // Rules are read from bytes: no package on the way there reads a file, watches one, or knows a terminal.
 func TestRulesAreReadWithoutATerminalOrAFile(t *testing.T) {
+	reached := walk(t, bytesAlone, func(pkg, imported string) {
+		if imported == "os" || strings.HasPrefix(imported, "os/") || imported == "syscall" || !isStandard(imported) && !slices.Contains(byBytes, imported) {
+			t.Errorf("package %q imports %q, and rules are read through it: bytesAlone in architecture_layers_test.go says what may be", pkg, imported)
+		}
+	})
+	if reached < 10 {
+		t.Errorf("%d packages were looked at", reached)
+	}
+}
+
+// The program of the page "Try it" is at most 3 MB, compressed: scripts/playground.sh measures it. Nothing in it knows a terminal, a
+// network or a database, and no template makes the linker keep every method.
+func TestThePlaygroundHasOnlyWhatItNeeds(t *testing.T) {
+	reached := walk(t, []string{"cmd/weir/internal/playground"}, func(pkg, imported string) {
+		if imported == "text/template" || imported == "html/template" || imported == "net/http" || imported == "os/exec" || imported == "os/signal" ||
+			!isStandard(imported) && !slices.Contains(byBytes, imported) && imported != "github.com/klauspost/compress/zstd" {
+			t.Errorf("package %q imports %q, and the page \"Try it\" would have it: texts are in package plain, not in cli", pkg, imported)
+		}
+	})
+	if reached < 20 {
+		t.Errorf("%d packages were looked at", reached)
+	}
+}
+
+// walk visits all imports of packages of others, and of the standard library, of the packages and of those of ours that they import.
+func walk(t *testing.T, from []string, visit func(pkg, imported string)) (reached int) {
+	t.Helper()
 	imports := map[string][]string{}
 	for _, f := range goFiles(t) {
 		if !f.test {
 			imports[f.pkg] = append(imports[f.pkg], f.imports...)
 		}
 	}
-	queue, seen := slices.Clone(bytesAlone), map[string]bool{}
+	queue, seen := slices.Clone(from), map[string]bool{}
 	for len(queue) > 0 {
 		pkg := queue[0]
 		queue = queue[1:]
@@ -74,17 +101,14 @@ func TestRulesAreReadWithoutATerminalOrAFile(t *testing.T) {
 			t.Errorf("there is no package %q", pkg)
 		}
 		for _, imported := range imports[pkg] {
-			switch name := relative(imported); {
-			case name != imported:
+			if name := relative(imported); name != imported {
 				queue = append(queue, name)
-			case imported == "os" || strings.HasPrefix(imported, "os/") || imported == "syscall" || !isStandard(imported) && !slices.Contains(byBytes, imported):
-				t.Errorf("package %q imports %q, and rules are read through it: bytesAlone in architecture_layers_test.go says what may be", pkg, imported)
+			} else {
+				visit(pkg, imported)
 			}
 		}
 	}
-	if len(seen) < 10 {
-		t.Errorf("%d packages were looked at", len(seen))
-	}
+	return len(seen)
 }
 
 func layerOf(pkg string) (layer, bool) {
