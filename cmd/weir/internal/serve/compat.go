@@ -120,9 +120,12 @@ func (o *compatOptions) warn(log *slog.Logger, config *rules.Config) {
 		return
 	}
 	if foreign, ok := config.Foreign.(*envoyproxy.Config); ok {
+		var all []said
 		for _, n := range foreign.Notes {
-			log.Warn("a rules file says something without effect", "where", fmt.Sprintf("%s:%d", n.File, n.Line), "what", n.Text)
+			where := fmt.Sprintf("%s:%d", n.File, n.Line)
+			all = append(all, said{where, n.Text, []any{"where", where, "what", n.Text}})
 		}
+		sayOnce(log, "a rules file says something without effect", all)
 	}
 }
 

@@ -62,9 +62,11 @@ func (o *configOptions) load(parsing rulefiles.Options) (*inUse, error) {
 
 // warn logs what the files say that has no effect.
 func (u *inUse) warn(log *slog.Logger) {
+	var all []said
 	for _, w := range u.warnings() {
-		log.Warn("a part of the rules files has no effect as it stands", "file", w.File, "line", w.Line, "where", w.Where, "problem", w.Text)
+		all = append(all, said{fmt.Sprintf("%s:%d", w.File, w.Line), w.Text, []any{"file", w.File, "line", w.Line, "where", w.Where, "problem", w.Text}})
 	}
+	sayOnce(log, "a part of the rules files has no effect as it stands", all)
 }
 
 // warnings returns what the files say that has no effect.

@@ -209,7 +209,12 @@ func startAndFindURL(t *testing.T, cmd *exec.Cmd) (url string) {
 		t.Fatal(err)
 	}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if url, found := strings.CutPrefix(lines.Text(), "weir listens on "); found {
+		url, found := strings.CutPrefix(lines.Text(), "weir listens on ")
+		var line struct{ Address string } // of --log-format json
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Address != "" {
+			url, found = line.Address, true
+		}
+		if found {
 			go func() { _, _ = io.Copy(io.Discard, out) }()
 			return url
 		}

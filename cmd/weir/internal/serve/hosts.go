@@ -1,19 +1,13 @@
 package serve
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
 
@@ -87,61 +81,6 @@ func (h hosts) check(names []string, listen, admin string, address net.Addr) err
 	}
 	return cli.Misusef("leave --host out, or listen on this machine alone: --http 127.0.0.1:8080",
 		"--host %s with --http %s: other machines can connect to this address, so every host is served", names[0], listen)
-}
-
-// announce prints the listening addresses, the rules, and a command to try. It does not wait for a stalled reader.
-func announce(out io.Writer, log *slog.Logger, address net.Addr, ports *portOptions, also []port, rules []*weir.Rule) error {
-	where, base, curl := "http://"+reachable(address), "http://"+reachable(address), "curl -d "
-	if ports.files.Cert != "" && !ports.onlyGRPC {
-		where, base = "https://"+reachable(address), "https://"+reachable(address)
-	}
-	if address.Network() == "unix" {
-		where, base, curl = place(address), "http://localhost", "curl --unix-socket "+address.String()+" -d "
-	}
-	if ports.files.Tokens != "" {
-		curl = strings.Replace(curl, "curl", "curl -H 'Authorization: Bearer TOKEN'", 1)
-	}
-	text := "weir listens on " + cli.Printable(where) + "\n"
-	for _, p := range also {
-		text += p.name + " on " + cli.Printable(place(p.on.Addr())) + "\n"
-	}
-	for _, r := range rules {
-		text += "rule " + cli.Printable(r.String())
-		if r.ChargesAfter() {
-			text += ", charged after the work"
-		}
-		text += "\n"
-	}
-	text += "try: " + cli.Printable(curl) + exampleBody(rules) + " " + base + "/v1/take\n"
-	written := make(chan error, 1)
-	go func() {
-		_, err := io.WriteString(out, text)
-		written <- err
-	}()
-	select {
-	case err := <-written:
-		return err
-	case <-time.After(logPatience):
-		log.Warn("serving without the announcement: the reader of standard output stalls", "address", where)
-		return nil
-	}
-}
-
-// exampleBody returns a request, quoted for a shell, for the default rule or else the first rule. Without rules that can be
-// named, those of files match attributes.
-func exampleBody(rules []*weir.Rule) string {
-	if len(rules) == 0 {
-		return `'{"attributes":{"method":"GET","path":"/"}}'`
-	}
-	request := struct {
-		Rule string `json:"rule,omitempty"`
-		Key  string `json:"key"`
-	}{rules[0].Name(), "alice"}
-	if slices.ContainsFunc(rules, func(r *weir.Rule) bool { return r.Name() == "default" }) {
-		request.Rule = ""
-	}
-	body, _ := json.Marshal(request) // two strings always marshal
-	return "'" + strings.ReplaceAll(string(body), "'", `'\''`) + "'"
 }
 
 // reachable returns the address in a form that a client on this machine can use.

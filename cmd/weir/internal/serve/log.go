@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // logPatience bounds the delay that a stalled reader of the log adds to the start and to the end.
@@ -32,7 +34,7 @@ const (
 
 func (o *logOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.format, "log-format", logText, "write the log as `FORMAT`: text or json")
+	flags.StringVar(&o.format, "log-format", logText, "write the log, and all else that the daemon prints, as `FORMAT`: text or json")
 	flags.StringVar(&o.level, "log-level", "info", "log from `LEVEL` on: debug, info, warn or error; debug also names the keys of refusals")
 	cli.Offer(cmd, "log-format", logText, logJSON)
 	cli.Offer(cmd, "log-level", "debug", "info", "warn", "error")
@@ -59,6 +61,16 @@ func (o *logOptions) handler(to io.Writer) slog.Handler {
 		return slog.NewJSONHandler(to, options)
 	}
 	return slog.NewTextHandler(to, options)
+}
+
+// report writes the error that ends the daemon, in the format of the log, and returns the exit code.
+func (o *logOptions) report(to io.Writer, err error) (code int) {
+	if _, quiet := errors.AsType[cli.Exit](err); quiet || o.format != logJSON {
+		return cli.Report(to, err)
+	}
+	message, hints, code := plain.Told(err)
+	slog.New(o.handler(to)).Error(message, "hints", hints, "code", code)
+	return code
 }
 
 // readable writes a duration as the text log does, 1.5s, where JSON would have nanoseconds.

@@ -76,21 +76,26 @@ func command(o *options) *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := setFromEnvironment(cmd); err != nil {
-				return err
+			if err := o.prepare(cmd); err != nil {
+				return cli.Exit(o.log.report(cmd.ErrOrStderr(), err))
 			}
-			if err := o.compat.apply(cmd, &o.ports, &o.traces); err != nil {
-				return err
-			}
-			if err := o.check(cmd.Flags().Changed); err != nil {
-				return err
-			}
-			o.isSet, o.set, o.flags = cmd.Flags().Changed, cmd.Flags().Set, cmd.Flags()
 			return o.runUntilSignal(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	o.addFlags(cmd)
 	return cmd
+}
+
+// prepare sets and checks what the command line and the environment say.
+func (o *options) prepare(cmd *cobra.Command) error {
+	if err := setFromEnvironment(cmd); err != nil {
+		return err
+	}
+	if err := o.compat.apply(cmd, &o.ports, &o.traces); err != nil {
+		return err
+	}
+	o.isSet, o.set, o.flags = cmd.Flags().Changed, cmd.Flags().Set, cmd.Flags()
+	return o.check(o.isSet)
 }
 
 func (o *options) addFlags(cmd *cobra.Command) {
@@ -118,7 +123,7 @@ func (o *options) runUntilSignal(ctx context.Context, out, errs io.Writer) error
 	log := newLog(errs, &o.log)
 	defer log.end(logPatience)
 	if err := o.run(ctx, out, log); err != nil {
-		return cli.Exit(cli.Report(log, err))
+		return cli.Exit(o.log.report(log, err))
 	}
 	return nil
 }
@@ -306,7 +311,8 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 		return err
 	}
 	defer closePorts(s.also)
-	if err := announce(out, d.log, d.listener.Addr(), &o.ports, s.also, d.used.named); err != nil {
+	listens := newAnnouncement(d.listener.Addr(), &o.ports, s.also, d.used.named)
+	if err := listens.print(out, d.log, &o.log); err != nil {
 		return cli.Fail(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
 	inherited().warn(d.log)
