@@ -25,6 +25,8 @@ func numberOf(limit weir.Limit) (of numbered, ok bool) {
 		return numbered{"burst", l.Burst, weir.MaxCount, func(n int64) weir.Limit { l.Burst = n; return l }}, true
 	case weir.FixedWindow:
 		return counted("count", l.Rate, func(r weir.Rate) weir.Limit { l.Rate = r; return l })
+	case weir.FirstWindow:
+		return counted("count", l.Rate, func(r weir.Rate) weir.Limit { l.Rate = r; return l })
 	case weir.SlidingWindow:
 		return counted("count", l.Rate, func(r weir.Rate) weir.Limit { l.Rate = r; return l })
 	case weir.Quota:

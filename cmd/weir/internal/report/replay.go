@@ -101,11 +101,7 @@ func (p *replayPage) head(headline string, lead []string) {
 		}
 		p.Headline, p.Lead = first[0], slices.Concat(first[1:], []string{headline}, lead)
 	}
-	seen := p.who.count(int64(p.Result.Keys))
-	if p.Result.Customers > 0 {
-		seen = backtest.Seen(p.Result)
-	}
-	p.About = fmt.Sprintf("%s of %s", cli.Plural(p.requests(), "request"), seen)
+	p.About = fmt.Sprintf("%s of %s", cli.Plural(p.requests(), "request"), p.seen())
 	if !p.Result.First.IsZero() {
 		p.About += fmt.Sprintf(", from %s to %s UTC", instant(p.Result.First), instant(p.Result.Last))
 	}
@@ -188,26 +184,41 @@ func (p *replayPage) worst() {
 		if len(l.WorstKeys) == 0 {
 			continue
 		}
-		pictures := part{Heading: nameOf(l)}
+		var pictures part
 		for j, s := range l.Timelines[:min(len(l.Timelines), MostTimelines, p.rows)] {
 			k := l.WorstKeys[j]
 			c := timeline(s, p.Result.First)
-			c.Title, c.Height = p.one(k)+" "+p.names.of(k), 130
+			c.Title, c.Height = p.titleOf(k), 130
 			c.Answer = fmt.Sprintf("%s of %s refused, %s.", cli.Thousands(k.Refused), cli.Plural(k.Admitted+k.Refused, "request"), cli.Percent(k.Refused, k.Admitted+k.Refused))
 			figure := p.add(c)
 			p.days[k.Key] = figure.ID
 			pictures.Figures = append(pictures.Figures, figure)
 		}
+		who.Parts = append(who.Parts, part{Heading: nameOf(l), Table: p.worstKeys(l)})
 		if len(pictures.Figures) > 0 {
-			who.Parts = append(who.Parts, pictures, part{Table: p.worstKeys(l)})
-		} else {
-			who.Parts = append(who.Parts, part{Heading: nameOf(l), Table: p.worstKeys(l)})
+			who.Parts = append(who.Parts, pictures)
 		}
 		when.Parts = append(when.Parts, part{Heading: nameOf(l), Table: p.worstMinutes(l)})
 	}
 	if len(who.Parts) > 0 {
 		p.Sections = append(p.Sections, who, when)
 	}
+}
+
+// seen says whose requests the log has.
+func (p *replayPage) seen() string {
+	if p.Result.Customers > 0 {
+		return backtest.Seen(p.Result)
+	}
+	return p.who.count(int64(p.Result.Keys))
+}
+
+// titleOf returns what a key of the page is called, with its mask or its name.
+func (p *replayPage) titleOf(k replay.KeyReport) string {
+	if k.Name != "" {
+		return p.names.of(k)
+	}
+	return p.one(k) + " " + p.names.of(k)
 }
 
 // one returns what a key of the page is called.
@@ -219,12 +230,12 @@ func (p *replayPage) one(k replay.KeyReport) string {
 }
 
 func (p *replayPage) worstKeys(l replay.LimitReport) *table {
-	who, sums := p.who, "all "+p.who.count(int64(p.Result.Keys))
+	who, sums := p.who, "all "+p.seen()
 	if l.RuleReport != nil && l.Rule != "" {
 		who = nounOfSubject(l.Subject)
 		sums = "all " + who.many + " of the rule"
 	}
-	t := &table{What: who.many, First: 10, Columns: []column{{who.one, "key"}, {cmp.Or(l.Unit, "requests"), "n"}, {"admitted", "n"}, {"refused", "n"}, {"share refused", "n"}, {"refused from", ""}, {"to", ""}}}
+	t := &table{What: who.many, First: 10, Columns: []column{{who.one, "key"}, {cmp.Or(l.Unit, "requests"), "n"}, {"admitted", "n"}, {"refused", "n"}, {"share", "n"}, {"refused from", ""}, {"to", ""}}}
 	has := func(f func(k replay.KeyReport) bool) bool { return slices.ContainsFunc(l.WorstKeys, f) }
 	planned, needed := has(func(k replay.KeyReport) bool { return k.Plan != "" }), has(func(k replay.KeyReport) bool { return k.Needs > 0 })
 	if planned {

@@ -41,13 +41,13 @@ func (r Rules) view(rows int) view {
 	p.Result.Limits = named(r.Result.Limits)
 	p.divide(r.Files)
 	p.head(p.headOfFiles())
+	p.change()
+	p.worst()
 	p.rules()
 	p.undecided()
 	p.overTime()
 	p.busiest()
-	p.change()
 	p.bans()
-	p.worst()
 	p.notes()
 	return p.view
 }

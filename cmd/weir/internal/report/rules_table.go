@@ -37,12 +37,12 @@ func (p *rulesPage) rules() {
 func (p *rulesPage) refusals(f *ruleFile) *table {
 	limits := append([]replay.LimitReport{f.whole}, f.rules...)
 	figures := backtest.Figures(limits)
-	t := &table{Columns: []column{{"rule", "key"}, {"limit", "key limit"}, {"admitted", "n"}, {"refused", "n"}, {"share", "n"}, {"would notice", "n"}}}
+	t := &table{Columns: []column{{"rule", "key"}, {"limit", "key limit"}, {"admitted", "n"}, {"refused", "n"}, {"share", "n"}, {"would notice", ""}}}
 	for _, c := range figures {
 		t.Columns = append(t.Columns, column{c.Title, "n"})
 	}
 	row := func(l replay.LimitReport, name, limit string) []string {
-		cells := []string{name, limit, backtest.Amount(l.Admitted, l.Unit), backtest.Amount(l.Refused, l.Unit), backtest.Share(l), backtest.Noticing(p.Result, l)}
+		cells := []string{name, limit, cli.Thousands(l.Admitted), cli.Thousands(l.Refused), backtest.Share(l), backtest.Noticing(p.Result, l)}
 		for _, c := range figures {
 			cells = append(cells, cli.Thousands(c.Count(l)))
 		}
@@ -50,12 +50,15 @@ func (p *rulesPage) refusals(f *ruleFile) *table {
 	}
 	for _, l := range f.rules[:min(len(f.rules), p.rows)] {
 		name, limit := shorten(visible(l.Rule)), shorten(visible(l.Limit))
+		if l.Unit != "" {
+			limit += ", in " + visible(l.Unit)
+		}
 		if name == "" { // it is what no rule decides
 			name, limit = limit, ""
 		}
 		t.Rows = append(t.Rows, row(l, name, limit))
 		for _, plan := range l.Plans {
-			cells := []string{name + ": " + shorten(visible(backtest.PlanName(plan))), shorten(visible(plan.Limit)), backtest.Amount(plan.Admitted, l.Unit), backtest.Amount(plan.Refused, l.Unit),
+			cells := []string{name + ": " + shorten(visible(backtest.PlanName(plan))), shorten(visible(plan.Limit)), cli.Thousands(plan.Admitted), cli.Thousands(plan.Refused),
 				cli.Percent(plan.Refused, plan.Admitted+plan.Refused), backtest.Of(plan.KeysRefused, plan.Keys, l.Subject)}
 			t.Rows = append(t.Rows, append(cells, make([]string, len(figures))...))
 		}

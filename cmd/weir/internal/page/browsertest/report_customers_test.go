@@ -1,0 +1,62 @@
+package browsertest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const customerRules = `attributes: [plan, tokens]
+rules:
+  - name: api
+    match: {path: /v1/*}
+    key: header.x-api-key
+    limit: token bucket 10/m burst 10
+    plans: {by: plan, limits: {free: token bucket 2/h, pro: token bucket 300/m burst 100}}
+  - {name: tokens, match: {path: /v1/*}, key: header.x-api-key, limit: fixed window 60000/1h, cost: {from: tokens}}
+`
+
+// customersLog has 30 customers, of which those on the free plan come too often.
+func customersLog() string {
+	var b strings.Builder
+	for i := range 2000 {
+		plan := []string{"free", "pro", "none"}[i%3]
+		fmt.Fprintf(&b, `{"time":"2026-11-2%dT1%d:%02d:%02dZ","ip":"192.0.2.1","path":"/v1/chat","x_api_key":"secret-key-%02d","plan":%q,"tokens":9000}`+"\n", 1+i/1000, i/400%5, i/40%60, i%4, i%30, plan)
+	}
+	return b.String()
+}
+
+// On a phone each row of a table is a list that names its columns, so that none is cut. On a screen no table is wider than the page.
+// Each of the worst customers links to its requests over time. Nothing of the page has a key.
+func TestAReportOfCustomersCutsNoColumn(t *testing.T) {
+	folder := t.TempDir()
+	config, log := filepath.Join(folder, "weir.yaml"), filepath.Join(folder, "calls.jsonl")
+	for path, text := range map[string]string{config: customerRules, log: customersLog()} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url, _ := writeReport(t, "replay", "--config", config, "--price", "0.002", log)
+	b := newTab(t)
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{390, 1280} {
+			b.open(url, width, 900, scheme)
+			if cut := eval[string](b, `[...document.querySelectorAll('.rows')].filter(r => r.scrollWidth > r.clientWidth + 1).map(r => r.innerText.slice(0, 80)).join('\n')`); cut != "" || eval[int64](b, "document.documentElement.scrollWidth") > width {
+				t.Errorf("at %d pixels, %s, these tables are cut, or the page is wider: %s", width, scheme, cut)
+			}
+		}
+	}
+	b.open(url, 390, 900, "light")
+	if wrong := eval[string](b, `[...document.querySelectorAll('#worst ~ div td')].filter(d => d.offsetParent && d.textContent && getComputedStyle(d, '::before').content !== JSON.stringify(d.dataset.label)).map(d => d.textContent).join()`); wrong != "" {
+		t.Errorf("on a phone these cells do not name their column: %s", wrong)
+	}
+	links := eval[int](b, `document.querySelectorAll('section:has(#worst) td a').length`)
+	if lost := eval[int](b, `[...document.querySelectorAll('section:has(#worst) td a')].filter(a => !document.querySelector('figure' + a.hash)).length`); links < 10 || lost > 0 {
+		t.Errorf("%d links of customers, of which %d lead nowhere, want 10 at least", links, lost)
+	}
+	if text := eval[string](b, "document.documentElement.outerHTML"); strings.Contains(text, "secret-key") || !strings.Contains(text, "On plan free of rule api (token bucket 2/h), ") || !strings.Contains(text, "At 0.002 for each token, ") {
+		t.Error("the page has a key, or does not say who on which plan would notice, and what that comes to")
+	}
+}
