@@ -110,7 +110,7 @@ const (
 )
 
 // Limits are those that Hopeless knows, a limit of each kind.
-var Limits = []string{"token bucket 100/s burst 10", "sliding log 20/200ms", "fixed window 20/200ms", "first window 20/200ms", "concurrency 4 lease 30s", "rate gate 20/200ms", "cycle 20/200ms", "leaky bucket 100/s queue 9", "token bucket 100/s burst 10 and cycle 50/500ms"}
+var Limits = []string{"token bucket 100/s burst 10", "sliding log 20/200ms", "fixed window 20/200ms", "first window 20/200ms", "concurrency 4 lease 30s", "rate gate 20/200ms", "cycle 20/200ms", "leaky bucket 100/s queue 9", "token bucket 100/s burst 10 and cycle 50/500ms", "token bucket 100/s burst 10 and ban 200ms after 5/1s"}
 
 // Hopeless has callers wait for a limit in one of two ways: among themselves, and under another key beside callers in their
 // process and in another one that ask for what can never be admitted, again and again. Both get the
