@@ -90,6 +90,7 @@ func (a *API) answerCheck(c *checked, w http.ResponseWriter, r *http.Request) *p
 	call := weir.Call{Op: weir.OpTake, Requests: decided, Within: checkWithin}
 	d, err := a.desk.Do(r.Context(), call)
 	if err != nil {
+		w.Header().Set("Cache-Control", "no-store") // of a GET that a gateway may cache
 		return a.problemOf(r, err, a.desk.Patience())
 	}
 	a.desk.Took(c.who.Identity, c.requests, c.beside, d)
