@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/weirflow/weir"
@@ -29,7 +30,10 @@ func (d *draft) limit(n node, name string) *weir.Rule {
 		return made
 	}
 	after, err := made.ChargeAfter()
-	if err != nil {
+	switch refusal, ok := errors.AsType[*weir.LimitError](err); {
+	case ok && refusal.Code == weir.CodeBan:
+		d.given["charge"].fail("is after the work, and a ban counts takes that are refused before it; give the ban, and the limit that it guards, a rule of their own")
+	case err != nil:
 		d.given["charge"].fail("is after the work, and %s holds slots during it; give the slots a rule of their own", LimitText(made))
 	}
 	return after

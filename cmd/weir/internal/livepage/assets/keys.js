@@ -197,7 +197,7 @@ export function showKeys(model) {
     by('key-form').addEventListener('submit', event => { event.preventDefault(); lookUp(by('key-input').value) })
   }
   by('banned').hidden = !model.banned.length
-  lists.banned.show(model.banned, b => JSON.stringify([b.rule, b.key, b.cut]))
+  lists.banned.show(model.banned, idOfKey)
   lists.refused.show(model.refused, idOfKey)
   lists.busiest.show(model.busiest, idOfKey)
   lists.fullest.show(model.fullest, idOfKey)
