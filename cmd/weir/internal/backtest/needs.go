@@ -11,7 +11,7 @@ import (
 type wanting struct {
 	row    *row
 	result *rowResult
-	keys   map[uint32]*wantingKey
+	keys   []*wantingKey // by key; nil of one that was refused nothing
 	plans  []most // of the row's plans, or one of the row itself
 }
 
@@ -65,13 +65,14 @@ func (r *result) wanting(at int) *wanting {
 			return nil
 		}
 	}
-	w := &wanting{row: row, result: got, keys: map[uint32]*wantingKey{}, plans: make([]most, max(1, len(row.plans)))}
-	for id := range row.keys.texts {
+	w := &wanting{row: row, result: got, keys: make([]*wantingKey, len(row.keys.texts)), plans: make([]most, max(1, len(row.plans)))}
+	found := false
+	for id := range w.keys {
 		if got.tally.Refuses(uint32(id)) {
-			w.keys[uint32(id)] = &wantingKey{}
+			w.keys[id], found = &wantingKey{}, true
 		}
 	}
-	if len(w.keys) == 0 {
+	if !found {
 		return nil
 	}
 	return w
@@ -118,6 +119,9 @@ func (k *wantingKey) add(at int64, a ask, q *weir.Request) {
 // settle finds what each key needs, and the most of each plan.
 func (w *wanting) settle() {
 	for _, k := range w.keys {
+		if k == nil {
+			continue
+		}
 		plan := &w.plans[max(k.plan, 0)]
 		ok := !k.odd && k.limit != nil && len(k.limit.Limits()) == 1
 		if ok {
@@ -135,10 +139,10 @@ func (w *wanting) settle() {
 func (w *wanting) tell(l *replay.LimitReport) {
 	for i := range l.WorstKeys {
 		id, known := w.row.keys.ids[l.WorstKeys[i].Key]
-		k := w.keys[id]
-		if !known || k == nil {
+		if !known || w.keys[id] == nil {
 			continue
 		}
+		k := w.keys[id]
 		l.WorstKeys[i].Needs = k.needs
 		if len(w.row.plans) > 0 {
 			l.WorstKeys[i].Plan = w.row.plans[k.plan].called()
