@@ -12,7 +12,7 @@ type wanting struct {
 	row    *row
 	result *rowResult
 	keys   []*wantingKey // by key; nil of one that was refused nothing
-	plans  []most // of the row's plans, or one of the row itself
+	plans  []most        // of the row's plans, or one of the row itself
 }
 
 // wantingKey is what a refused key asked for, and the limit by which it was decided.
