@@ -48,3 +48,28 @@ func BenchmarkTake(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCheck measures GET /v1/check without HTTP.
+func BenchmarkCheck(b *testing.B) {
+	for name, limit := range map[string]string{"limits=1": "1000000/s", "limits=2": "1000000/s and 100000000/h"} {
+		b.Run(name, func(b *testing.B) {
+			rule, err := weir.ParseRule("default=" + limit)
+			if err != nil {
+				b.Fatal(err)
+			}
+			a := newAPIWith(b, desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []*weir.Rule{rule}})
+			w := &unheard{header: http.Header{}}
+			r, err := http.NewRequest(http.MethodGet, "/v1/check?key=192.0.2.1", nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				clear(w.header)
+				if a.ServeHTTP(w, r); w.status != http.StatusNoContent {
+					b.Fatalf("got status %d, want 204", w.status)
+				}
+			}
+		})
+	}
+}
