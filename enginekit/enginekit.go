@@ -10,7 +10,8 @@
 // An engine that decides elsewhere, for example in a database script, uses other functions. [Merge] checks and merges
 // requests. [Keep] caches what the engine computes from a rule. [FunctionsOf] evaluates a stored state in the
 // engine's unit of time. [Compose] makes a Decision from measurements of each part. [Check] and [CheckMost] implement checks
-// of other calls, and [Calls] makes calls for Each.
+// of other calls, [Calls] makes calls for Each, and [DecideEach] answers them one by one. A layer over an engine looks at the
+// decisions of a call with [Decisions] and [DecisionAt].
 //
 // [weir.Kit] has what engines and fronts need of package weir itself: it makes an engine of one function, reserves, and
 // hands reservations over to other processes.

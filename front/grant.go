@@ -102,7 +102,7 @@ func (g *Grant[R, A]) end(ctx context.Context) {
 	}
 	g.mu.Unlock()
 	if len(costs) > 0 {
-		if settle(ctx, g.failures, func(ctx context.Context) error { return g.units.Settle(ctx, costs...) }) {
+		if settleAtOnce(ctx, g.failures, func(ctx context.Context) error { return g.units.Settle(ctx, costs...) }) {
 			g.learn()
 		}
 	}
@@ -132,14 +132,15 @@ func (g *Grant[R, A]) release(ctx context.Context) {
 }
 
 func (g *Grant[R, A]) releaseNow(ctx context.Context) {
-	g.released.Do(func() { settle(ctx, g.failures, g.slots.Done) })
+	g.released.Do(func() { settleAtOnce(ctx, g.failures, g.slots.Done) })
 }
 
 // settleWithin bounds a settlement, which continues after its client has left.
 const settleWithin = time.Second
 
-// settle settles a reservation, and reports whether that succeeded. It tries again after an error, which a reservation counts at most once.
-func settle(ctx context.Context, failures *failures, send func(context.Context) error) bool {
+// settleAtOnce settles a reservation, and reports whether that succeeded. After an error it tries once more, which a reservation
+// counts at most once. What is left then, the reservation repeats by itself.
+func settleAtOnce(ctx context.Context, failures *failures, send func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
 	err := send(ctx)
