@@ -33,7 +33,7 @@ type Measure struct {
 func (f Functions) Measure(m *Measure, op weir.Op, state *State, now int64, tick time.Duration, wrote bool) {
 	m.Capacity, m.Delay, m.Full = f.algorithm.Capacity(), 0, false
 	s := *state
-	if m.Bans = algorithm.Bans(f.algorithm); m.Bans {
+	if _, m.Bans = f.algorithm.(*algorithm.Ban); m.Bans {
 		f.measureBan(m, s, now, tick, wrote)
 		return
 	}
@@ -60,7 +60,7 @@ func (f Functions) Measure(m *Measure, op weir.Op, state *State, now int64, tick
 		m.GapLeft = duration(f.GapLeft(s, now), tick)
 	}
 	m.Remaining = f.Room(s, now)
-	m.ResetAfter = duration(f.ResetAfter(s, now), tick)
+	m.ResetAfter = duration(f.algorithm.Wait(s.state, now, m.Capacity), tick)
 }
 
 // measureBan is Measure of a ban; wrote reports whether the call struck.

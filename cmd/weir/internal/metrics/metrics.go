@@ -136,7 +136,9 @@ func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
 	if m.notices != nil {
 		m.notices.Decided(&o)
 	}
-	m.Banned.note(&o)
+	if o.Decision.Cause == weir.ByBan || m.Banned.some.Load() {
+		m.Banned.note(&o)
+	}
 	if m.Top.Sample(o) {
 		m.refusals.log(ctx, o.Rule, o.Decision.Cause.String(), o.Limit, o.Key)
 	}
