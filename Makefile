@@ -122,10 +122,13 @@ redis-suite: ## run the suite on the server at URL=redis://…; it writes and de
 docs: ## write docs/why/choosing.md, docs/reference/flags.md and the pictures from the program
 	go test -count=1 -run 'TestThePicturesOfTheReport' ./cmd/weir/internal/page/browsertest -write-report
 	go test -count=1 -run 'TestTheTourShowsWhatTheProgramSays|TestThePageOfFlags|TestThePicturesOfTheAlgorithms' ./cmd/weir -write-docs
-	go test -count=1 -run 'TestThePicturesOfTheLivePage' ./cmd/weir/internal/page/browsertest -write-docs
+	go test -count=1 -run 'TestThePicturesOfTheLivePage|TestThePictureOfThePlayground' ./cmd/weir/internal/page/browsertest -write-docs
 
-site: ## make a static site of docs/ in site/.dist and check it in Chromium; needs node, npm and chromium
-	cd site && npm ci --no-audit --no-fund && npm run build && npm run check
+playground: ## build the page "Try it" in bin/playground, which weir playground serves
+	scripts/playground.sh bin/playground
+
+site: ## make a static site of docs/ and of the playground in site/.dist and check it in Chromium; needs node, npm and chromium
+	cd site && npm ci --no-audit --no-fund && npm run build && ../scripts/playground.sh .dist/playground && npm run check
 
 campaign: ## break Redis servers at random under load, and check every bound; FLAGS='-duration 1h -o bench/CAMPAIGN.md'
 	go run ./bench/campaign $(FLAGS)

@@ -67,6 +67,7 @@ shipped=$work/shipped
 compile "$work/shipper" ./internal/packaging
 "$work/shipper" "$shipped" "$version"
 cp LICENSE "$shipped"
+[ -n "$image_alone" ] || scripts/playground.sh "$shipped/playground" # for weir playground
 
 # build builds the program for a platform.
 build() {

@@ -21,6 +21,7 @@ cp "$shared/uPlot.LICENSE" "$out/uPlot.LICENSE"
 cp "$(go env GOROOT)/lib/wasm/wasm_exec.js" "$out"
 GOOS=js GOARCH=wasm go build -C cmd/weir -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$out/weir.wasm" ./playground
 gzip --no-name --best --force "$out/weir.wasm"
+chmod 644 "$out/weir.wasm.gz"
 size=$(wc -c <"$out/weir.wasm.gz")
 echo "playground.sh: $out: the program has $size bytes, compressed"
 [ "$size" -le "$most" ] || {

@@ -67,7 +67,7 @@ func checkProgram(t *testing.T, archive, commit string) {
 			t.Error("the program asks for a dynamic linker, want a static one")
 		}
 	}
-	for _, path := range []string{"LICENSE", "man/weir-serve.1.gz", "completions/zsh/_weir"} {
+	for _, path := range []string{"LICENSE", "man/weir-serve.1.gz", "completions/zsh/_weir", "playground/index.html", "playground/weir.wasm.gz"} {
 		if _, err := os.Stat(filepath.Join(dir, path)); err != nil {
 			t.Error(err)
 		}

@@ -15,6 +15,9 @@ function sidebar() {
   }))
 }
 
+// played is the page "Try it" of the repository, which is a page of the site, too.
+const played = '/playground/index.html'
+
 // linksToTheRepository sends a link that leaves docs to the file of the repository, and one to the index to its page.
 function linksToTheRepository(md) {
   md.core.ruler.push('repository', ({ tokens, env }) => {
@@ -22,7 +25,10 @@ function linksToTheRepository(md) {
       const href = token.attrGet('href')
       if (token.type !== 'link_open' || !href || /^([a-z]+:|#)/.test(href)) continue
       const path = posix.join('docs', posix.dirname(env.relativePath), href)
-      if (!/^docs\/.*\.md(#.*)?$/.test(path)) token.attrSet('href', repository + path)
+      if (path.startsWith('site' + played)) {
+        token.attrSet('href', path.slice('site'.length))
+        token.attrSet('target', '_self')
+      } else if (!/^docs\/.*\.md(#.*)?$/.test(path)) token.attrSet('href', repository + path)
       else token.attrSet('href', href.replace('README.md', 'index.md'))
     }
   })
@@ -61,6 +67,7 @@ export default defineConfig({
   },
   themeConfig: {
     search: { provider: 'local' },
+    nav: [{ text: 'Try it', link: '/playground/index.html', target: '_self' }],
     outline: [2, 3],
     sidebar: sidebar(),
   },

@@ -273,3 +273,23 @@ func TestThePlaygroundSaysThatItLacksWebAssembly(t *testing.T) {
 	p.open(server.URL, 1280, 900, "light")
 	p.await("document.querySelector('#state').textContent.includes('runs no WebAssembly')")
 }
+
+// The picture of the playground stands in the documentation. With -write-docs, which `make docs` gives, it is made again.
+func TestThePictureOfThePlayground(t *testing.T) {
+	name := filepath.Join(pictures, "playground.png")
+	if !*writeDocs {
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	p := openPlayground(t)
+	p.visit("", 1100, "light")
+	p.await("document.querySelectorAll('.course canvas').length === 2")
+	eval[bool](p.tab, "(document.querySelector('.course canvas').focus(), document.querySelector('#time').scrollIntoView(), true)")
+	p.press(kb.Home + kb.End)
+	p.await("document.querySelector('.course .readout').textContent.includes('client 1 is')")
+	eval[bool](p.tab, "(document.querySelector('.settings[aria-label=\"Virtual time\"]').scrollIntoView(), true)")
+	p.do(chromedp.EmulateViewport(1100, 520))
+	p.picture(name)
+}
