@@ -286,10 +286,10 @@ func TestThePictureOfThePlayground(t *testing.T) {
 	p := openPlayground(t)
 	p.visit("", 1100, "light")
 	p.await("document.querySelectorAll('.course canvas').length === 2")
-	eval[bool](p.tab, "(document.querySelector('.course canvas').focus(), document.querySelector('#time').scrollIntoView(), true)")
-	p.press(kb.Home + kb.End)
+	eval[bool](p.tab, "(document.querySelector('.course canvas').focus(), true)")
+	p.press(kb.End)
 	p.await("document.querySelector('.course .readout').textContent.includes('client 1 is')")
+	p.do(chromedp.EmulateViewport(1100, 620))
 	eval[bool](p.tab, "(document.querySelector('.settings[aria-label=\"Virtual time\"]').scrollIntoView(), true)")
-	p.do(chromedp.EmulateViewport(1100, 520))
 	p.picture(name)
 }
