@@ -59,6 +59,7 @@ export default defineConfig({
   rewrites: { 'README.md': 'index.md', ':shelf/README.md': ':shelf/index.md' },
   cleanUrls: false,
   lastUpdated: false,
+  ignoreDeadLinks: 'localhostLinks', // addresses of programs that a reader starts
   markdown: {
     anchor: { slugify: slug },
     config: md => md.use(linksToTheRepository).use(scrollable),
