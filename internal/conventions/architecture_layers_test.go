@@ -68,7 +68,7 @@ var layers = []layer{
 	{
 		name:     "rules",
 		packages: []string{"cmd/weir/internal/plain", "cmd/weir/internal/screen", "cmd/weir/internal/rules", "cmd/weir/internal/lint"},
-		mayUse:   []string{"rules", "logs", "kit", "root"},
+		mayUse:   []string{"rules", "logs", "kit", "engine kit", "root"},
 		standard: []string{"math/rand/v2", "net", "net/"},
 	},
 	{

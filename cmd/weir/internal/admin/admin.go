@@ -31,13 +31,17 @@ type Options struct {
 	Fleeting  bool                                 // the overrides end with the daemon
 	Rules     func() ([]*weir.Rule, *rules.Config) // those in force; the second is nil without files
 	Warnings  func() rules.Problems                // what the files say that has no effect; nil in tests
-	Save      func() error                         // saves the states; nil if there is no file for them
-	Drain     func()                               // begins a stop
-	Policy    func() (answers uint64, away string) // answers of the policy so far, and why the engine does not decide, or ""; nil without a policy
-	CheckKey  bool                                 // gateways name keys, and an address among them counts as its network
-	Log       *slog.Logger
-	Origin    func() *xds.Origin // of rules that a control plane pushes; nil, or returns nil, for others
-	Live      *live.Live         // learns of changes, and has the requests of the last minutes; nil for none, in tests
+	IsShadow  func(rule string) bool               // nil in tests
+	// Mode makes a rule a shadow, or enforces it, and returns what it was. Its error is about the rule, or an override.StoreError. Nil in
+	// tests.
+	Mode     func(context.Context, override.ModeOf) (before override.Mode, err error)
+	Save     func() error                         // saves the states; nil if there is no file for them
+	Drain    func()                               // begins a stop
+	Policy   func() (answers uint64, away string) // answers of the policy so far, and why the engine does not decide, or ""; nil without a policy
+	CheckKey bool                                 // gateways name keys, and an address among them counts as its network
+	Log      *slog.Logger
+	Origin   func() *xds.Origin // of rules that a control plane pushes; nil, or returns nil, for others
+	Live     *live.Live         // learns of changes, and has the requests of the last minutes; nil for none, in tests
 }
 
 type handler struct{ Options }
@@ -73,6 +77,7 @@ func New(o Options) http.Handler {
 		"GET /v1/admin/overrides": h.overrides,
 		"POST /v1/admin/override": h.override,
 		"POST /v1/admin/remove":   h.remove,
+		"POST /v1/admin/mode":     h.mode,
 		"POST /v1/admin/grant":    h.grant,
 		"POST /v1/admin/reset":    h.reset,
 		"POST /v1/admin/peek":     h.peek,
@@ -184,6 +189,42 @@ func (h *handler) remove(r *http.Request) (any, error) {
 	return h.audit(r, "remove", c, answer{Before: before}), nil
 }
 
+// mode makes a rule a shadow, or enforces it.
+func (h *handler) mode(r *http.Request) (any, error) {
+	var asked struct {
+		Rule string `json:"rule"`
+		Mode string `json:"mode"`
+	}
+	if err := read(r, &asked, "rule", "mode"); err != nil {
+		return nil, err
+	}
+	m := override.ModeOf{Rule: asked.Rule, Mode: override.Mode(asked.Mode), By: auth.Of(r).Name}
+	if m.Mode != override.Shadow && m.Mode != override.Enforced {
+		return nil, wrong("the mode is %s, want shadow or enforced", desk.Quote(asked.Mode))
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	before, err := h.Mode(ctx, m)
+	switch {
+	case errors.As(err, new(*override.StoreError)):
+		return nil, err
+	case err != nil:
+		return nil, wrong("rule %s: %s", desk.Quote(m.Rule), plain(err))
+	}
+	return h.audit(r, "mode", target{oneKey: oneKey{Rule: m.Rule}}, answer{Before: before, After: m.Mode, Warnings: h.fleeting()}), nil
+}
+
+// fleeting warns of a change that ends with the daemon.
+func (h *handler) fleeting() []string {
+	if !h.Fleeting {
+		return nil
+	}
+	return []string{"it ends with the daemon, which keeps it nowhere: weir serve --state FILE keeps it over a restart"}
+}
+
+// isShadow reports whether a rule is a shadow, whose limit refuses nobody.
+func (h *handler) isShadow(rule string) bool { return h.IsShadow != nil && h.IsShadow(rule) }
+
 // refused makes an error of a table one that the caller can mend, unless keeping the entry failed.
 func refused(err error) error {
 	if errors.As(err, new(*override.StoreError)) {
@@ -226,7 +267,11 @@ func (h *handler) rules(r *http.Request) (any, error) {
 		return answer, nil
 	}
 	for _, r := range named {
-		all = append(all, shown{Rule: r.Name(), Fields: []rules.Field{{Name: "limit", Text: rules.LimitText(r)}}})
+		fields := []rules.Field{{Name: "limit", Text: rules.LimitText(r)}}
+		if h.isShadow(r.Name()) {
+			fields = append(fields, rules.Field{Name: "shadow", Text: "true"})
+		}
+		all = append(all, shown{Rule: r.Name(), Fields: fields})
 	}
 	return map[string]any{"rules": all}, nil
 }

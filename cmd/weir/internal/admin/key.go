@@ -13,7 +13,8 @@ import (
 // keyState is how full a key is under a rule.
 type keyState struct {
 	Rule       string   `json:"rule"`
-	Text       string   `json:"text"` // of the limit that decides
+	Shadow     bool     `json:"shadow,omitempty"` // the rule refuses nothing
+	Text       string   `json:"text"`             // of the limit that decides
 	Limit      int64    `json:"limit"`
 	Remaining  int64    `json:"remaining"`
 	RetryAfter *float64 `json:"retry_after"`     // seconds until a unit is admitted; null for never
@@ -90,6 +91,7 @@ func (h *handler) states(ctx context.Context, requests []weir.Request, plans []b
 			return nil, nil, result.Err
 		}
 		d, s := result.Decision, keyStateOf(by[i], result.Decision)
+		s.Shadow = h.isShadow(s.Rule)
 		if plans[i] && by[i] == requests[i] {
 			s.Text += ", unless a plan gives another"
 		}

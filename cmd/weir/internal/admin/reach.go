@@ -50,10 +50,12 @@ func (h *handler) reach(e *override.Entry) (warnings []string, err error) {
 		kind, want := slotsOf(rule)
 		warnings = append(warnings, fmt.Sprintf("it leaves rule %q alone, which %s: that needs %s", rule.Name(), kind, want))
 	}
-	if h.Fleeting {
-		warnings = append(warnings, "it ends with the daemon, which keeps it nowhere: weir serve --state FILE keeps it over a restart")
+	for _, rule := range named {
+		if e.Rule != "" && h.isShadow(rule.Name()) {
+			warnings = append(warnings, fmt.Sprintf("rule %q is a shadow, so it refuses nothing, with this neither: weir ctl enforce %s puts it in force", rule.Name(), rule.Name()))
+		}
 	}
-	return warnings, nil
+	return append(warnings, h.fleeting()...), nil
 }
 
 // unlike says why an entry cannot stand in for a rule.

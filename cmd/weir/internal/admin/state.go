@@ -47,9 +47,10 @@ func (h *handler) peek(r *http.Request) (any, error) {
 	return struct {
 		Allowed bool   `json:"allowed"`
 		Key     string `json:"key"`
+		Shadow  bool   `json:"shadow,omitempty"` // the rule refuses nothing
 		keyState
 		Warnings []string `json:"warnings,omitempty"`
-	}{d.Allowed, asked.Key, keyStateOf(h.inForce(q), d), append(h.caveats(rule, asked.Key), h.away(since)...)}, nil
+	}{d.Allowed, asked.Key, h.isShadow(asked.Rule), keyStateOf(h.inForce(q), d), append(h.caveats(rule, asked.Key), h.away(since)...)}, nil
 }
 
 // grant gives units back.

@@ -89,7 +89,7 @@ func TestShadowsAndCandidatesDecideAndChangeNoAnswer(t *testing.T) {
 		}
 		synctest.Wait()
 		stats := get(a, "/v1/stats").Body.String()
-		for _, want := range []string{`"rule":"tried~shadow","decisions":3,"refusals":2`, `"rule":"real~candidate","decisions":3,"refusals":2`} {
+		for _, want := range []string{`"rule":"tried","decisions":3,"refusals":2`, `"rule":"real~candidate","decisions":3,"refusals":2`} {
 			if !strings.Contains(stats, want) {
 				t.Errorf("the statistics lack %s: %s", want, stats)
 			}

@@ -44,7 +44,7 @@ func TestShadowsOutsideTheScopeOfACallerAreNotAsked(t *testing.T) {
 				synctest.Wait()
 				wanted := strings.Fields(want)
 				if all {
-					wanted = append(wanted, "trial~shadow")
+					wanted = append(wanted, "trial")
 				}
 				if len(tried) != len(wanted) || !strings.HasPrefix(strings.Join(tried, " ")+" ", want) {
 					t.Errorf("%s, every scope %v: tried %q, want %q", path, all, tried, wanted)

@@ -45,6 +45,7 @@ Every change leaves a line in the log of the daemon. docs/howto/changing-limits.
   weir ctl block --prefix bot- --rule api --for 24h
   weir ctl limit acme 1000/s --rule api --until 2026-12-01T00:00:00Z
   weir ctl clear 192.0.2.1
+  weir ctl enforce login
   weir ctl overrides --format json`,
 		RunE: cli.NoSubcommand("weir ctl --help lists the commands"),
 	}
@@ -52,7 +53,7 @@ Every change leaves a line in the log of the daemon. docs/howto/changing-limits.
 	cmd.PersistentFlags().StringVar(&c.form, "format", "text", "print `text` or json")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.AddCommand(c.peek(), c.reset(), c.grant(), c.override("block", override.Block), c.override("allow", override.Allow), c.override("limit", ""),
-		c.clear(), c.overrides(), c.rules(), c.top(), c.act("snapshot", "Save the states to the file of --state now"),
+		c.clear(), c.overrides(), c.mode("enforce", "enforced"), c.mode("shadow", "shadow"), c.rules(), c.top(), c.act("snapshot", "Save the states to the file of --state now"),
 		c.act("drain", "Stop the daemon: readiness first, then --drain and --grace"))
 	return cmd
 }
@@ -64,6 +65,7 @@ type answer struct {
 	Warnings      []string
 
 	Allowed    bool
+	Shadow     bool
 	Limit      int64
 	Remaining  int64
 	RetryAfter *float64 `json:"retry_after"`
@@ -103,6 +105,8 @@ func (c *control) peek() *cobra.Command {
 					text = "no limit decides now"
 				}
 				switch {
+				case a.Shadow:
+					text += "; the rule is a shadow, which refuses nothing"
 				case a.Allowed:
 				case a.Cause == weir.ByBan.String() && a.RetryAfter != nil:
 					text = "banned for another " + cli.Duration(time.Duration(*a.RetryAfter*float64(time.Second)))
@@ -177,6 +181,27 @@ func (c *control) clear() *cobra.Command {
 	}
 	c.addPlace(cmd, &rule, &prefix)
 	return cmd
+}
+
+var modeHelp = map[string][2]string{
+	"enforce": {"Let a rule refuse that was a shadow", `Enforce lets a rule refuse requests, whatever its file and weir serve --shadow say.
+Its keys go on with what the shadow has counted. All daemons on the same Redis
+follow within a second. The mode stays over reloads and restarts until weir ctl
+shadow ends it; docs/howto/changing-limits.md#watch-first-enforce-later says more.`},
+	"shadow": {"Let a rule decide and count, and refuse nothing", `Shadow has a rule decide and count and refuse nothing, whatever its file says: the
+way back from weir ctl enforce. All daemons on the same Redis follow within a second.
+The mode stays over reloads and restarts until weir ctl enforce ends it.`},
+}
+
+// mode returns the command that gives a rule a mode.
+func (c *control) mode(name, mode string) *cobra.Command {
+	return &cobra.Command{
+		Use: name + " RULE", Short: modeHelp[name][0], Long: modeHelp[name][1], Example: "  weir ctl " + name + " login",
+		Args: exactly("RULE"), ValidArgsFunction: c.completeRule,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.ask(cmd, http.MethodPost, "/v1/admin/mode", map[string]string{"rule": args[0], "mode": mode}, changed, changes...)
+		},
+	}
 }
 
 // addPlace adds the flags that say which requests a change is about.

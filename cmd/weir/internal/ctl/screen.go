@@ -82,6 +82,9 @@ func (s *screen) head(b *strings.Builder, m *live.Message) {
 		fmt.Fprintf(b, "; %d wait", now.Waiting)
 	}
 	b.WriteByte('\n')
+	if now.AllShadows {
+		fmt.Fprintf(b, "--shadow: %d of %s are shadows and refuse nothing\n", now.Shadows, cli.Plural(int64(now.Rules), "rule"))
+	}
 	if now.Unready != "" {
 		fmt.Fprintf(b, "not ready: %s\n", cli.Printable(now.Unready))
 	}
@@ -114,7 +117,7 @@ func (s *screen) table(b *strings.Builder) {
 		if r.Headroom != nil {
 			headroom = fmt.Sprintf("%.0f %%", *r.Headroom*100)
 		}
-		fmt.Fprintf(b, "%12g %12g %14s %14s %9s  %s\n", max(r.AdmittedRate, r.TakesRate), r.RefusedRate, cli.Thousands(int64(max(r.Admitted, r.Takes))), cli.Thousands(int64(r.Refused)), headroom, cli.Printable(r.Rule))
+		fmt.Fprintf(b, "%12g %12g %14s %14s %9s  %s\n", max(r.AdmittedRate, r.TakesRate), r.RefusedRate, cli.Thousands(int64(max(r.Admitted, r.Takes))), cli.Thousands(int64(r.Refused)), headroom, ruleName(r.Rule, r.IsShadow))
 	}
 }
 
@@ -125,7 +128,7 @@ func (s *screen) keys(b *strings.Builder, what string, keys []top.Count) {
 	}
 	fmt.Fprintf(b, "\n%12s  rule, key\n", what)
 	for _, k := range keys[:min(len(keys), s.lines)] {
-		fmt.Fprintf(b, "%12s  %s, %s\n", cli.Thousands(int64(k.Count)), cli.Printable(k.Rule), cli.Printable(k.Key))
+		fmt.Fprintf(b, "%12s  %s, %s\n", cli.Thousands(int64(k.Count)), ruleName(k.Rule, k.Shadow), cli.Printable(k.Key))
 	}
 }
 

@@ -14,6 +14,14 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 )
 
+// ruleName names a rule, with a mark for a shadow, which refuses nothing.
+func ruleName(rule string, isShadow bool) string {
+	if isShadow {
+		return cli.Printable(rule) + " (shadow)"
+	}
+	return cli.Printable(rule)
+}
+
 func (c *control) top() *cobra.Command {
 	by, n, watch := "taken", 10, false
 	cmd := &cobra.Command{
@@ -34,10 +42,10 @@ func (c *control) top() *cobra.Command {
 				var b strings.Builder
 				for _, k := range a.Keys {
 					if k.Limit > 0 {
-						fmt.Fprintf(&b, "%d of %d\t%s\t%s\n", k.Used, k.Limit, cli.Printable(k.Rule), cli.Printable(k.Key))
+						fmt.Fprintf(&b, "%d of %d\t%s\t%s\n", k.Used, k.Limit, ruleName(k.Rule, k.Shadow), cli.Printable(k.Key))
 						continue
 					}
-					fmt.Fprintf(&b, "%d\t%s\t%s\n", k.Count.Count, cli.Printable(k.Rule), cli.Printable(k.Key))
+					fmt.Fprintf(&b, "%d\t%s\t%s\n", k.Count.Count, ruleName(k.Rule, k.Shadow), cli.Printable(k.Key))
 				}
 				if by == "used" {
 					return cmp.Or(b.String(), "no key has used anything, as far as samples show\n")

@@ -10,8 +10,8 @@ import (
 var errTooMany = errors.New("too many shadows and candidates are being decided")
 
 // tryBeside decides shadows and candidates beside the decisions in force, each in a call of its own, without keeping callers
-// waiting. It leaves out rules for which the caller may not ask. op is that of the decision in force: a take, or a record of a
-// reported cost.
+// waiting. It leaves out rules for which the caller may not ask. op is that of the decision in force: a take, a record of a
+// reported cost, or a return.
 func (d *Desk) tryBeside(who *auth.Identity, op weir.Op, requests []weir.Request, inForce weir.Decision) {
 	for _, q := range requests {
 		if who != nil && !who.May(auth.Take, inFile(q.Rule)) {
@@ -25,6 +25,9 @@ func (d *Desk) tryBeside(who *auth.Identity, op weir.Op, requests []weir.Request
 
 // compared tells what became of a shadow or candidate. A failing engine is noticed by the decisions in force.
 func (d *Desk) compared(c weir.Call, inForce weir.Decision, r weir.Result) {
+	if c.Op == weir.OpReturn { // which decides nothing
+		return
+	}
 	if c.Op == weir.OpRecord { // which refuses nothing
 		r.Decision.Allowed = true
 	}

@@ -13,6 +13,7 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -35,6 +36,10 @@ type Options struct {
 	Rules  []*weir.Rule  // as Use has them
 	Config *rules.Config // as Use has it
 	Log    *slog.Logger  // receives the errors of the engine
+	// Beside is the engine by which shadows and candidates decide. Default: Engine.
+	Beside weir.Engine
+	// Shadow has limits that callers bring refuse nothing, because all rules are shadows.
+	Shadow bool
 	// Fails returns why the engine does not decide, or "". Default: it always decides.
 	Fails func() string
 	// Patience bounds the time of each call of the engine, except those of waiting callers. Default: the context of the caller
@@ -44,7 +49,8 @@ type Options struct {
 	Recorded func(requests []weir.Request, allowed bool)
 	// Judged, if not nil, learns of each decision that rules in files made without the engine, and the reason.
 	Judged func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
-	// Compared, if not nil, learns of each decision of a shadow or candidate, with that in force. The name is that of its limit.
+	// Compared, if not nil, learns of each decision of a shadow or candidate, with that in force. The name is that of its limit: that of
+	// the rule for a shadow.
 	Compared func(name string, inForce, beside weir.Decision, err error)
 	// Cleared, if not nil, learns of each key that a caller has cleared.
 	Cleared func(who *auth.Identity, from string, q weir.Request)
@@ -77,15 +83,16 @@ type Desk struct {
 // New returns a Desk.
 func New(o Options) *Desk {
 	d := &Desk{options: o, engine: o.Engine, returns: newReturns()}
+	beside := cmp.Or(o.Beside, o.Engine)
 	if o.Patience > 0 {
-		d.engine = weir.Wrap(o.Engine, d.patiently)
+		d.engine, beside = weir.Wrap(o.Engine, d.patiently), weir.Wrap(beside, d.patiently)
 	}
 	if o.Secret == nil {
 		own := []byte(rand.Text())
 		d.options.Secret = func(context.Context) ([]byte, error) { return own, nil }
 	}
 	d.queue = newWaits(o.Engine, o.Wait, func(q weir.Request) weir.Request { return d.Overridden(d.present([]weir.Request{q}))[0] })
-	d.beside = layer.NewAside(d.engine, 0, d.compared)
+	d.beside = layer.NewAside(beside, 0, d.compared)
 	d.holds.room.most = mostHeld
 	d.overrider, _ = weir.Find[overrider](d.engine)
 	d.memory, _ = weir.Find[*weir.Memory](d.engine)
@@ -152,12 +159,18 @@ func inFile(rule *weir.Rule) string {
 
 // Do makes a call.
 func (d *Desk) Do(ctx context.Context, call weir.Call) (weir.Decision, error) {
+	if call.Op == weir.OpReset {
+		call.Requests = own(call.Requests)
+	}
 	if tells(&call) {
 		made, err := d.tell(ctx, d.recordOf(call, false))
-		d.tellBeside(nil, d.force.Load().candidatesOf(call.Requests))
+		d.tellBeside(nil, d.force.Load().besidesOf(call.Requests))
 		return made, err
 	}
 	a, err := d.engine.Do(ctx, call)
+	if err == nil {
+		d.followed(call)
+	}
 	return a.Decision, err
 }
 
@@ -166,24 +179,41 @@ func tells(call *weir.Call) bool {
 	return call.Op == weir.OpRecord && slices.ContainsFunc(call.Requests, func(q weir.Request) bool { return q.Rule.ChargesAfter() })
 }
 
+// followed has shadows follow a call that counts costs or gives them back: they refuse neither.
+func (d *Desk) followed(call weir.Call) {
+	if call.Op != weir.OpRecord && call.Op != weir.OpReturn {
+		return
+	}
+	if shadows := shadowsOf(call.Requests); len(shadows) > 0 {
+		d.tryBeside(nil, call.Op, shadows, weir.Decision{Allowed: true})
+	}
+}
+
 // Each makes calls, and sets a result for each, unless it returns an error.
 func (d *Desk) Each(ctx context.Context, calls []weir.Call, results []weir.Result) error {
 	told := false
 	for i := range calls {
 		if tells(&calls[i]) {
 			told = true
-			d.tellBeside(nil, d.force.Load().candidatesOf(calls[i].Requests))
+			d.tellBeside(nil, d.force.Load().besidesOf(calls[i].Requests))
 		}
 	}
+	each := d.engine.Each
 	if told {
-		return d.tellEach(ctx, calls, results)
+		each = d.tellEach
 	}
-	return d.engine.Each(ctx, calls, results)
+	err := each(ctx, calls, results)
+	for i := range calls {
+		if err == nil && results[i].Err == nil && !tells(&calls[i]) {
+			d.followed(calls[i])
+		}
+	}
+	return err
 }
 
 // Reset clears keys. It leaves a line for each in the log, as changes on the admin port do, unless nothing was cleared.
 func (d *Desk) Reset(ctx context.Context, who *auth.Identity, from string, requests ...weir.Request) error {
-	err := d.engine.Reset(ctx, requests...)
+	err := d.engine.Reset(ctx, own(requests)...)
 	if err == nil || weir.WasCounted(err) != weir.CountedNo {
 		for _, q := range requests {
 			d.options.Log.Info("audit", "who", who.Name, "from", from, "what", "reset", "rule", q.Rule.Name(), "key", q.Key)
@@ -200,7 +230,9 @@ func (d *Desk) Reset(ctx context.Context, who *auth.Identity, from string, reque
 func (d *Desk) Took(who *auth.Identity, requests, beside []weir.Request, inForce weir.Decision) {
 	d.Recorded(requests, inForce.Allowed)
 	if len(beside) == 0 {
-		beside = d.force.Load().candidatesOf(requests)
+		beside = d.force.Load().besidesOf(requests)
+	} else {
+		beside = append(beside, shadowsOf(requests)...)
 	}
 	if len(beside) > 0 {
 		d.tryBeside(who, weir.OpTake, beside, inForce)

@@ -21,6 +21,7 @@ type InForce struct {
 	candidates map[*weir.Rule]*weir.Rule
 	estimates  map[string]*front.Estimate // of reservations, by the rule
 	dynamic    dynamic
+	shadows    bool                             // something stands in for some
 	attributes bool                             // find rules
 	retired    map[weak.Pointer[weir.Rule]]bool // rules of the past with names, by which callers may still wait
 }
@@ -32,8 +33,10 @@ func (d *Desk) Use(named []*weir.Rule, config *rules.Config) {
 	if config != nil {
 		f.candidates, f.attributes = config.Candidates(), config.ByAttributes()
 	}
+	f.shadows = d.options.Shadow
 	for _, r := range named {
 		f.named[r.Name()] = r
+		f.shadows = f.shadows || rules.InPlace(r) != nil
 	}
 	d.waiting.use(named)
 	before := d.force.Load()
@@ -100,11 +103,17 @@ func (d *Desk) Changed() { d.queue.Changed() }
 // InForce returns the rules that later requests are decided by. A front keeps them while it serves a request.
 func (d *Desk) InForce() *InForce { return d.force.Load() }
 
-// Rules returns the rules that later requests are decided by: those with names, and those of files or nil.
+// Rules returns the rules that later requests are decided by: those with names, shadows among them, and those of files or nil.
 func (d *Desk) Rules() (named []*weir.Rule, config *rules.Config) {
 	f := d.force.Load()
-	return f.list, f.Config
+	for _, r := range f.list {
+		named = append(named, rules.Own(r))
+	}
+	return named, f.Config
 }
+
+// Named returns the rules that callers can name: what stands in for a shadow, and not the shadow.
+func (f *InForce) Named() []*weir.Rule { return f.list }
 
 // Rule returns the rule of a name, or nil.
 func (f *InForce) Rule(name []byte) *weir.Rule { return f.named[string(name)] }
@@ -120,14 +129,16 @@ func (f *InForce) Unnamed(rule string) string {
 	return f.Config.Unnamed(rule)
 }
 
-// candidatesOf returns the requests of the candidates of some rules.
-func (f *InForce) candidatesOf(requests []weir.Request) (beside []weir.Request) {
-	if len(f.candidates) == 0 {
+// besidesOf returns the requests of the candidates of some rules, and of the shadows that some of them stand in for.
+func (f *InForce) besidesOf(requests []weir.Request) (beside []weir.Request) {
+	if len(f.candidates) == 0 && !f.shadows {
 		return nil
 	}
 	for _, q := range requests {
 		if candidate := f.candidates[q.Rule]; candidate != nil {
 			beside = append(beside, candidate.For(q.Key, q.Cost))
+		} else if shadow := rules.InPlace(q.Rule); shadow != nil {
+			beside = append(beside, shadow.For(q.Key, q.Cost))
 		}
 	}
 	return beside
@@ -138,10 +149,35 @@ func (f *InForce) candidatesOf(requests []weir.Request) (beside []weir.Request) 
 func (f *InForce) OfPlan(requests []weir.Request, plan string) {
 	for i := range requests {
 		q := &requests[i]
-		if f.Config != nil {
+		if f.Config != nil && rules.InPlace(q.Rule) == nil {
 			q.Rule = cmp.Or(f.Config.LimitOfPlan(q.Rule.Name(), q.Key, plan), q.Rule)
 		}
 	}
+}
+
+// shadowsOf returns the requests of the shadows that some rules stand in for.
+func shadowsOf(requests []weir.Request) (shadows []weir.Request) {
+	for _, q := range requests {
+		if q.Rule == nil { // the engine will say so
+			continue
+		}
+		if shadow := rules.InPlace(q.Rule); shadow != nil {
+			shadows = append(shadows, shadow.For(q.Key, q.Cost))
+		}
+	}
+	return shadows
+}
+
+// own returns requests of the rules themselves, and not of what stands in for shadows.
+func own(requests []weir.Request) []weir.Request {
+	if len(shadowsOf(requests)) == 0 {
+		return requests
+	}
+	requests = slices.Clone(requests)
+	for i := range requests {
+		requests[i].Rule = rules.Own(requests[i].Rule)
+	}
+	return requests
 }
 
 // Message returns the text of a rule in a file for people whose request it refuses, or "".

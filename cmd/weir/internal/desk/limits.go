@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // The bounds of limits in calls.
@@ -50,11 +51,14 @@ func (l *Limits[L, Made]) Of(limit L, newMade func(L) (Made, error)) (Made, erro
 	return made, nil
 }
 
-// NewRule makes a rule that the engine can hold.
+// NewRule makes a rule of the limits in a call, which the engine can hold. Where all rules are shadows, something stands in for it.
 func (d *Desk) NewRule(name string, limits ...weir.Limit) (*weir.Rule, error) {
 	rule, err := weir.NewRule(name, limits...)
 	if err == nil {
 		err = d.engine.Check(rule)
+	}
+	if err == nil && d.options.Shadow {
+		rule = rules.StandIn(rule)
 	}
 	return rule, err
 }
@@ -87,10 +91,15 @@ func (f *InForce) newLimited(of namedLimit) (*weir.Rule, error) {
 	switch {
 	case err != nil:
 		return nil, wrongField("limit", cli.Plain(err))
-	case weir.Kit.Held(rule) != nil:
+	case weir.Kit.Held(rules.Own(rule)) != nil:
 		return nil, wrongField("limit", "is "+Quote(of.text)+", which holds slots; only a rule of the daemon can")
 	}
-	return rule, f.keepKind(of, kindOf(rule))
+	if inForce := f.named[of.rule]; inForce != nil { // whose mode it has
+		if rule = rules.Own(rule); rules.InPlace(inForce) != nil {
+			rule = rules.StandIn(rule)
+		}
+	}
+	return rule, f.keepKind(of, kindOf(rules.Own(rule)))
 }
 
 // keepKind returns an error for another kind of limits than the rule has, and notes that of a new one.
@@ -100,7 +109,7 @@ func (f *InForce) keepKind(of namedLimit, kind string) error {
 	defer d.mu.Unlock()
 	known := d.kinds[of.rule]
 	if inForce := f.named[of.rule]; inForce != nil {
-		known = kindOf(inForce)
+		known = kindOf(rules.Own(inForce))
 	}
 	switch {
 	case known == kind:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/seal"
 	"github.com/weirflow/weir/enginekit"
 )
@@ -80,7 +81,7 @@ func reservationIn(secret []byte, token string) *reservation {
 func (f *InForce) requestsOf(r *reservation) ([]weir.Request, error) {
 	requests := make([]weir.Request, len(r.Asks))
 	for i, asked := range r.Asks {
-		rule := f.named[asked.Rule]
+		rule := f.ruleOf(asked)
 		if rule == nil {
 			limits, err := weir.ParseLimits(asked.Limits)
 			if err != nil {
@@ -94,6 +95,22 @@ func (f *InForce) requestsOf(r *reservation) ([]weir.Request, error) {
 	}
 	return requests, nil
 }
+
+// ruleOf returns the rule in force of a reserved request, or nil. What was reserved while its rule was a shadow has taken nothing of the
+// rule, and what a rule had taken comes back to it.
+func (f *InForce) ruleOf(asked reserved) *weir.Rule {
+	rule := f.named[asked.Rule]
+	switch {
+	case rule == nil || asked.Limits == unlimited && rules.InPlace(rule) == nil:
+		return nil
+	case asked.Limits == unlimited:
+		return rule
+	}
+	return rules.Own(rule)
+}
+
+// unlimited are the limits of what stands in for a shadow.
+const unlimited = "unlimited"
 
 // mark returns the request for the mark of a settlement.
 func (r *reservation) mark() ([]weir.Request, error) { return markOf(r.Lease, "", r.Life+settledFor) }
@@ -156,12 +173,31 @@ func (d *Desk) settleOnce(ctx context.Context, r *reservation, requests []weir.R
 	if _, unmarked := errors.AsType[uncounted](err); unmarked && onlyBeyond(requests, costs, beyond) {
 		err = d.tellBeyond(ctx, beyond) // nothing else is left to settle, and the engine counts this when it is back
 	}
+	if err == nil {
+		d.settledBeside(requests, costs)
+	}
 	for i, q := range requests {
 		if err == nil && len(costs) > 0 && q.Rule.ChargesAfter() {
 			d.tellTold(q.Rule.Name(), costs[min(i, len(costs)-1)], ToldCounted)
 		}
 	}
 	return cmp.Or(err, failed)
+}
+
+// settledBeside has shadows decide on the true costs of a reservation, once these are known. Shadows of slots decide on none.
+func (d *Desk) settledBeside(requests []weir.Request, costs []int64) {
+	for i, q := range requests {
+		shadow := rules.InPlace(q.Rule)
+		if shadow == nil || weir.Kit.Held(shadow) != nil {
+			continue
+		}
+		if len(costs) > 0 {
+			q.Cost = costs[min(i, len(costs)-1)]
+		}
+		if q.Cost > 0 {
+			d.tryBeside(nil, weir.OpTake, []weir.Request{shadow.For(q.Key, q.Cost)}, weir.Decision{Allowed: true})
+		}
+	}
 }
 
 // beyond divides the true costs of a settlement: into what the reservation itself settles, and the costs told after the work that

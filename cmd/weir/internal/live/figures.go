@@ -44,6 +44,7 @@ type row struct {
 type shown struct {
 	admitted, refused, takes, headroom float64
 	fullest                            string
+	isShadow                           bool
 }
 
 // history has the decisions a second of each step, admitted and refused.

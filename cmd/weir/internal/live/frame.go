@@ -51,6 +51,8 @@ type Now struct {
 	Pushed       *Pushed       `json:"pushed,omitempty"`
 	Certificates []Certificate `json:"certificates,omitempty"`
 	Rules        int           `json:"rules"`
+	Shadows      int           `json:"shadows,omitempty"`     // of the rules
+	AllShadows   bool          `json:"all_shadows,omitempty"` // the daemon enforces no rule by itself
 	Overrides    int           `json:"overrides"`
 	Waiting      int           `json:"waiting"`
 	Keys         int           `json:"keys,omitempty"`
@@ -132,6 +134,7 @@ type RuleLine struct {
 	Fullest      string               `json:"fullest,omitempty"` // the key; with the scope admin
 	Candidate    *metrics.Differences `json:"candidate,omitempty"`
 	Shadow       *metrics.Differences `json:"shadow,omitempty"`
+	IsShadow     bool                 `json:"is_shadow,omitempty"` // it refuses nothing
 }
 
 // The bounds of lists in a message.
@@ -178,6 +181,7 @@ func (f *frames) collect(l *Live, now time.Time) {
 		if key, known := full[name]; known {
 			s.headroom, s.fullest = rounded(max(1-key.Share(), 0)), key.Key
 		}
+		s.isShadow = l.o.IsShadow != nil && l.o.IsShadow(name)
 		if s != r.shown {
 			r.shown, r.changed = s, f.tick
 		}
@@ -241,7 +245,7 @@ func (l *Live) frame(since view) ([]byte, int) {
 }
 
 func (r *row) line(name string, keys bool) RuleLine {
-	line := RuleLine{Rule: name, Admitted: r.Admitted, Refused: r.Refused, AdmittedRate: r.shown.admitted, RefusedRate: r.shown.refused, Takes: r.Takes, TakesRate: r.shown.takes, Candidate: r.Candidate, Shadow: r.Shadow}
+	line := RuleLine{Rule: name, Admitted: r.Admitted, Refused: r.Refused, AdmittedRate: r.shown.admitted, RefusedRate: r.shown.refused, Takes: r.Takes, TakesRate: r.shown.takes, Candidate: r.Candidate, Shadow: r.Shadow, IsShadow: r.shown.isShadow}
 	if r.shown.headroom >= 0 {
 		line.Headroom = &r.shown.headroom
 		if keys {

@@ -27,6 +27,7 @@ type Options struct {
 	Metrics   *metrics.Metrics
 	Overrides func() []override.Entry
 	Rules     func(name string) *weir.Rule // that of the name in force, or nil
+	IsShadow  func(rule string) bool       // whether a rule refuses nothing; nil for no
 	Engine    weir.Engine                  // for what limits it can hold
 	Now       func() Now                   // the state of the daemon, except for its latency and reloads
 	Viewers   int                          // the most streams at a time

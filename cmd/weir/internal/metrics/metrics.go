@@ -115,14 +115,14 @@ func (m *Metrics) Observe(e weir.Engine) (weir.Engine, error) {
 // see [top.Keys.Peek].
 func (m *Metrics) Peek(ctx context.Context, away func() bool) { m.Top.Peek(ctx, m.below, away) }
 
+// ObserveBeside returns the engine of shadows and candidates. Their decisions admit and refuse nobody, so Compared counts them.
+func (m *Metrics) ObserveBeside(e weir.Engine) (weir.Engine, error) {
+	return layer.Observe(e, layer.ObserveOptions{Decided: func(_ context.Context, o layer.Observation) { m.Top.SampleBeside(o) }})
+}
+
 // decided counts a decision on requests of callers. Rules whose names begin with a ~ are the daemon's own.
 func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
-	switch strings.IndexByte(o.Rule, '~') { // which no name in a file has
-	case -1:
-	case 0:
-		return
-	default: // a shadow or a candidate, which admits and refuses nobody, so Compared counts it
-		m.Top.Sample(o)
+	if strings.HasPrefix(o.Rule, "~") {
 		return
 	}
 	m.decisions.Decided(ctx, o)
@@ -155,7 +155,10 @@ func (m *Metrics) Judged(ctx context.Context, rule string, allowed bool, reason 
 // Compared counts a decision of a shadow or candidate beside the one in force. A shadow would join the rules in force, and a
 // candidate replace one of them.
 func (m *Metrics) Compared(name string, inForce, beside weir.Decision, err error) {
-	rule, as, _ := strings.Cut(name, "~") // no name in a file has one
+	rule, as, isCandidate := strings.Cut(name, "~") // no name in a file has one
+	if !isCandidate {
+		as = "shadow"
+	}
 	difference := "same"
 	switch {
 	case err != nil:

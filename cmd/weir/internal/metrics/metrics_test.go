@@ -94,8 +94,8 @@ func TestDifferencesOfShadowsAndCandidates(t *testing.T) {
 		{"r~candidate", other, admits, nil}, // another rule would still refuse
 		{"r~candidate", admits, admits, nil},
 		{"r~candidate", admits, weir.Decision{}, errors.New("gone")},
-		{"s~shadow", admits, refuses, nil},
-		{"s~shadow", refuses, admits, nil}, // a shadow would join the rules that refuse
+		{"s", admits, refuses, nil},
+		{"s", refuses, admits, nil}, // a shadow would join the rules that refuse
 	} {
 		m.Compared(c.name, c.inForce, c.beside, c.err)
 	}
@@ -121,7 +121,15 @@ func TestShadowsAndCandidatesAreNotAmongTheDecisions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"trial~shadow", "api~candidate", "api"} {
+	beside, err := m.ObserveBeside(weir.NewMemory(weir.MemoryOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"trial", "api~candidate", "api"} {
+		e := e
+		if name != "api" {
+			e = beside
+		}
 		rule, err := weir.NewRule(name, weir.FixedWindow{Rate: weir.PerHour(1)})
 		if err != nil {
 			t.Fatal(err)
@@ -130,14 +138,14 @@ func TestShadowsAndCandidatesAreNotAmongTheDecisions(t *testing.T) {
 			_, _ = e.Take(t.Context(), rule.For("alice", 1))
 		}
 	}
-	if text := scrape(m); strings.Contains(text, "~") || !strings.Contains(text, `weir_decisions_total{reason="count",result="refused",rule="api"} 199`) {
+	if text := scrape(m); strings.Contains(text, "~") || strings.Contains(text, "trial") || !strings.Contains(text, `weir_decisions_total{reason="count",result="refused",rule="api"} 199`) {
 		t.Errorf("got shadows among the decisions, or not all of the rule in force:\n%s", text)
 	}
-	if strings.Contains(log.String(), "~") {
+	if strings.Contains(log.String(), "~") || strings.Contains(log.String(), "trial") {
 		t.Errorf("the log has refusals that refuse nobody:\n%s", &log)
 	}
-	for rule, want := range map[string]string{"": "api", "trial~shadow": "trial~shadow"} {
-		if got := m.Top.Top(rule, top.Refused, 10); len(got) != 1 || got[0].Rule != want {
+	for rule, want := range map[string]string{"": "api", "trial": "trial"} {
+		if got := m.Top.Top(rule, top.Refused, 10); len(got) != 1 || got[0].Rule != want || got[0].Shadow != (want == "trial") {
 			t.Errorf("the most refused keys of rule %q are %+v, want that of %s", rule, got, want)
 		}
 	}

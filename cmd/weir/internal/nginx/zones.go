@@ -113,7 +113,7 @@ func (c *converter) unfit(z *zone) error {
 		}
 	}
 	if len(dry) > 1 {
-		return errors.New("a dry run of the zone counts together with its other uses, which shadows do not")
+		return errors.New("a dry run of the zone counts together with its other uses, and rules of one budget are shadows together, or enforced")
 	}
 	return nil
 }

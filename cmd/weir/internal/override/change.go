@@ -85,14 +85,23 @@ func (t *Table) Set(ctx context.Context, e *Entry, engine weir.Engine) (before *
 
 // Remove ends an entry, and returns it.
 func (t *Table) Remove(ctx context.Context, rule, key string, prefix bool) (before *Entry, err error) {
-	return t.change(ctx, target{rule, key, prefix}, nil)
+	return t.change(ctx, target{rule: rule, key: key, prefix: prefix}, nil)
+}
+
+// all returns the entries in force, with those of modes.
+func (t *Table) all() []Entry {
+	entries := t.Entries()
+	if x := t.current.Load(); x != nil {
+		entries = append(entries, x.modes...)
+	}
+	return entries
 }
 
 func (t *Table) change(ctx context.Context, at target, e *Entry) (before *Entry, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var after []Entry
-	for _, known := range t.Entries() {
+	for _, known := range t.all() {
 		if known.target() == at {
 			before = &known
 		} else {

@@ -30,7 +30,8 @@ type Entry struct {
 	Prefix bool      `json:"prefix,omitempty"` // all keys that begin with Key
 	Limit  string    `json:"limit"`            // in text form
 	Until  time.Time `json:"until"`
-	By     string    `json:"by,omitempty"` // who made it
+	By     string    `json:"by,omitempty"`   // who made it
+	Mode   Mode      `json:"mode,omitempty"` // of the rule, in an entry without a limit: see SetMode
 }
 
 // The limits that block, and that let pass.
@@ -50,9 +51,10 @@ const (
 type target struct {
 	rule, key string
 	prefix    bool
+	mode      bool
 }
 
-func (e *Entry) target() target { return target{e.Rule, e.Key, e.Prefix} }
+func (e *Entry) target() target { return target{e.Rule, e.Key, e.Prefix, e.Mode != Auto} }
 
 // check writes the limit of an entry in its normal form, or returns what is wrong with the entry. The engine must hold the limit.
 func (e *Entry) check(engine weir.Engine, now time.Time) error {

@@ -202,7 +202,7 @@ func TestAnEntryHasRoomOnceAnotherIsRemoved(t *testing.T) {
 	l := newLosing(t, 2)
 	fields := []string{"HSET", "weir:overrides", "version", "7", "secret", "s"}
 	for i := range MaxEntries {
-		name, _ := target{"", fmt.Sprint(i), false}.field()
+		name, _ := target{key: fmt.Sprint(i)}.field()
 		fields = append(fields, name, fmt.Sprintf(`7 {"key":"%d","limit":"deny all","until":%q}`, i, time.Now().Add(time.Hour).Format(time.RFC3339)))
 	}
 	l.server.Do(fields...)

@@ -102,7 +102,11 @@ func (f *field) past(version int64) bool {
 
 // field is the name of a target's field.
 func (p target) field() (string, error) {
-	name, err := json.Marshal([]any{p.rule, p.key, p.prefix})
+	parts := []any{p.rule, p.key, p.prefix}
+	if p.mode {
+		parts = append(parts, "mode")
+	}
+	name, err := json.Marshal(parts)
 	return string(name), err
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/enginekit"
 )
 
@@ -32,6 +33,7 @@ type Table struct {
 type index struct {
 	of      map[target]*inForce
 	lengths []int // of prefixes, the longest first
+	modes   []Entry
 }
 
 // inForce is an entry with its limit, as rules of the names that have asked.
@@ -51,6 +53,10 @@ func newIndex(entries []Entry, now time.Time, unread func(Entry, error)) (*index
 		if !e.Until.After(now) {
 			continue
 		}
+		if e.Mode != Auto {
+			x.modes = append(x.modes, e)
+			continue
+		}
 		rule, err := e.asRule("rule")
 		if err != nil {
 			unread(e, err)
@@ -63,9 +69,9 @@ func newIndex(entries []Entry, now time.Time, unread func(Entry, error)) (*index
 		}
 	}
 	switch {
-	case len(x.of) == 0:
+	case len(x.of)+len(x.modes) == 0:
 		return nil, nil
-	case len(x.of) > MaxEntries:
+	case len(x.of)+len(x.modes) > MaxEntries:
 		return nil, errFull
 	case len(x.lengths) > maxLengths:
 		return nil, fmt.Errorf("override: prefixes have more than %d different lengths", maxLengths)
@@ -81,17 +87,17 @@ func (x *index) find(asked weir.Request, now int64) *inForce {
 		return nil
 	}
 	rule, key, held := asked.Rule.Name(), asked.Key, weir.Kit.Held(asked.Rule) != nil
-	if strings.Contains(rule, "~") { // shadows, candidates and probes
+	if strings.Contains(rule, "~") || rules.InPlace(asked.Rule) != nil { // candidates, probes, and what admits in place of a shadow
 		return nil
 	}
-	if e := x.at(target{rule, key, false}, held, now); e != nil {
+	if e := x.at(target{rule: rule, key: key}, held, now); e != nil {
 		return e
 	}
 	for _, n := range x.lengths {
 		if n > len(key) {
 			continue
 		}
-		if e := x.at(target{rule, key[:n], true}, held, now); e != nil {
+		if e := x.at(target{rule: rule, key: key[:n], prefix: true}, held, now); e != nil {
 			return e
 		}
 	}
@@ -134,7 +140,7 @@ func (e *inForce) rule(asked *weir.Rule) *weir.Rule {
 
 // Requests returns the requests by the limits in force for their keys: the same slice if they have no entries.
 func (t *Table) Requests(requests []weir.Request) []weir.Request {
-	if x := t.current.Load(); x != nil {
+	if x := t.current.Load(); x != nil && len(x.of) > 0 {
 		return x.requests(requests, time.Now().UnixNano())
 	}
 	return requests
@@ -190,7 +196,7 @@ func (t *Table) Around(below weir.Engine) *Engine {
 
 func (t *Table) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 	x := t.current.Load()
-	if x == nil {
+	if x == nil || len(x.of) == 0 {
 		return next(ctx, call)
 	}
 	now, changed := time.Now().UnixNano(), enginekit.Copied(call)

@@ -51,7 +51,7 @@ func readEntries(content []byte) (entries []Entry, sealed bool, err error) {
 	known := map[target]bool{}
 	for i, text := range all {
 		e, err := readEntry(text)
-		if err == nil && !sealed {
+		if err == nil && !sealed && e.Mode == Auto {
 			_, err = e.asRule("rule")
 		}
 		if err == nil && known[e.target()] {
@@ -84,6 +84,9 @@ func readEntry(text jsontext.Value) (e Entry, err error) {
 	}
 	if err := strictjson.Unmarshal(text, &e, strictjson.RejectUnknownMembers(true)); err != nil {
 		return e, err
+	}
+	if e.Mode != Auto && (e.Rule == "" || e.Key != "" || e.Prefix || e.Limit != "" || e.Mode != Shadow && e.Mode != Enforced) {
+		return e, errors.New("it is no mode of a rule")
 	}
 	if e.Key == "" && e.Prefix && e.Rule == "" {
 		return e, errors.New("it is about every key of every rule")

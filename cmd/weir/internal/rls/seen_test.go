@@ -73,9 +73,9 @@ func TestShadowsAreComparedWithWhatIsInForce(t *testing.T) {
 		var got []string
 		s, _ := newServer(t, file, telling(&got, nil))
 		for _, want := range [][]string{
-			{"watched~shadow: true beside true, <nil>", "ann~candidate: true beside true, <nil>"},
-			{"watched~shadow: false beside true, <nil>", "ann~candidate: false beside true, <nil>"},
-			{"watched~shadow: false beside false, <nil>", "ann~candidate: false beside false, <nil>"},
+			{"watched: true beside true, <nil>", "ann~candidate: true beside true, <nil>"},
+			{"watched: false beside true, <nil>", "ann~candidate: false beside true, <nil>"},
+			{"watched: false beside false, <nil>", "ann~candidate: false beside false, <nil>"},
 		} {
 			got = nil
 			if settledSummary(t, s, callOf(entries("user=ann"))); !slices.Equal(got, want) {
@@ -84,7 +84,7 @@ func TestShadowsAreComparedWithWhatIsInForce(t *testing.T) {
 		}
 		got = nil // no rule in force decides on this one, and the shadow does
 		settledSummary(t, s, callOf(entries("user=bob")))
-		if want := []string{`"" true by default`, "watched~shadow: true beside true, <nil>"}; !slices.Equal(got, want) {
+		if want := []string{`"" true by default`, "watched: true beside true, <nil>"}; !slices.Equal(got, want) {
 			t.Errorf("without a rule in force: got %q, want %q", got, want)
 		}
 	})
@@ -100,7 +100,7 @@ func TestAShadowThatFailsChangesNoAnswer(t *testing.T) {
 		if answer := settledSummary(t, s, callOf(entries("user=bob"))); answer[:2] != "OK" {
 			t.Errorf("got %s, want it admitted", answer)
 		}
-		if want := []string{`"" true by default`, "watched~shadow: false beside true, gone"}; !slices.Equal(got, want) {
+		if want := []string{`"" true by default`, "watched: false beside true, gone"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})

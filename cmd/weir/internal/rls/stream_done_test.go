@@ -181,7 +181,7 @@ func TestShadowsAndCandidatesCountToldCosts(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		want := []string{"tried~shadow true true <nil>", "tried~shadow true false <nil>", "replaced~candidate true true <nil>", "replaced~candidate true false <nil>"}
+		want := []string{"tried true true <nil>", "tried true false <nil>", "replaced~candidate true true <nil>", "replaced~candidate true false <nil>"}
 		if !slices.Equal(compared, want) {
 			t.Errorf("got %q, want %q", compared, want)
 		}

@@ -11,14 +11,10 @@ import (
 
 // stateName returns the name that the rule's states have.
 func (r *Rule) stateName() string {
-	name := r.Name
 	if r.Budget != "" {
-		name = r.Budget
+		return r.Budget
 	}
-	if r.Shadow {
-		name += shadowSuffix
-	}
-	return name
+	return r.Name
 }
 
 // checkBudgets notes rules that name the budget of another rule and would not share it.
@@ -33,7 +29,7 @@ func (l *loader) checkBudgets() {
 		case owner == nil || owner.Limit == nil || owner.Budget != "" || owner == d.Rule:
 			n.fail("is %s, want the name of another rule that has a limit and counts in a budget of its own", plain.Quoted(d.Budget))
 		case owner.Shadow != d.Shadow:
-			n.fail("is that of %s, and only one of the two rules is a shadow, which has states of its own", plain.Quoted(d.Budget))
+			n.fail("is that of %s, and only one of the two rules is a shadow: rules of one budget are shadows together, or enforced", plain.Quoted(d.Budget))
 		case !slices.Equal(owner.key, d.key) || owner.hashed != d.hashed:
 			n.fail("is that of %s, which has another key, so the two would not share it", plain.Quoted(d.Budget))
 		case !goesOn(engine, d.Name, owner.Limit, d.Limit):

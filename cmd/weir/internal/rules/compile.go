@@ -14,11 +14,8 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
-// The names of the rules that decide beside the rules in force.
-const (
-	shadowSuffix    = "~shadow"
-	candidateSuffix = "~candidate"
-)
+// candidateSuffix ends the names of candidates, which have states beside those of the rules in force.
+const candidateSuffix = "~candidate"
 
 // defaultLease bounds the time that a slot is held, unless its limit has a lease: a remote caller that dies cannot
 // release its slots.

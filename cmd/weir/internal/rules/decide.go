@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,7 +58,9 @@ func (c *Config) Decide(from Source, cost int64, o *Outcome) {
 	values := c.read(from, space[:0])
 	unclear, unknown := oddIn(values)
 	if unclear {
-		o.Verdict, o.Reason = Refuse, ByPath
+		if o.Verdict, o.Reason = Refuse, ByPath; c.admits {
+			o.Verdict = Allow
+		}
 		return
 	}
 	var found [64]int32
@@ -86,7 +89,7 @@ func (c *Config) Decide(from Source, cost int64, o *Outcome) {
 	}
 	if len(o.Requests) == 0 {
 		o.Verdict, o.Reason = Allow, ByDefault
-		if c.Deny {
+		if c.Deny && !c.admits && !slices.ContainsFunc(matched, func(at int32) bool { return c.Rules[at].stays }) {
 			o.Verdict = Refuse
 		}
 	}

@@ -66,8 +66,8 @@ func TestTheExampleOfTheDocumentDecidesAsItSays(t *testing.T) {
 			"ask; api=token bucket 10/s burst 20 of 6ab9f1eb8f7d3388f4f9d586f66e99fd costs 1; api~candidate=token bucket 8/s burst 20 of 6ab9f1eb8f7d3388f4f9d586f66e99fd costs 1"},
 		{Attributes{"host": "api.example.com", "path": "/v1/x", "header.x-api-key": "k1", "plan": "gold"}, 1, "ask; api=token bucket 100/s of 6ab9f1eb8f7d3388f4f9d586f66e99fd costs 1"},
 		{Attributes{"host": "api.example.com", "path": "/v1/x", "header.x-api-key": "acme", "plan": "gold"}, 1, "ask; api=token bucket 1000/s of 822b33ad87c148a0a20a5ba7cd5ebcaa costs 1"},
-		{Attributes{"path": "/users/7/search", "user": "a|b"}, 1, "allow default; search~shadow=sliding window 1000/h of a\\|b|/users/7/search costs 1"},
-		{Attributes{"path": "/users/7/search", "user": "a", "header.x-cost": "7"}, 3, "allow default; search~shadow=sliding window 1000/h of a|/users/7/search costs 21"},
+		{Attributes{"path": "/users/7/search", "user": "a|b"}, 1, "allow default; search=sliding window 1000/h of a\\|b|/users/7/search costs 1"},
+		{Attributes{"path": "/users/7/search", "user": "a", "header.x-cost": "7"}, 3, "allow default; search=sliding window 1000/h of a|/users/7/search costs 21"},
 		{Attributes{"path": "/users/7/search"}, 1, "allow default"},
 	} {
 		var o Outcome
@@ -123,7 +123,7 @@ func TestDefaultDenyIgnoresShadows(t *testing.T) {
 	config := parsed(t, "default: deny\nrules: [{name: r, match: any, limit: 5/m, shadow: true}, {name: d, match: any, deny: true, shadow: true}]")
 	var o Outcome
 	config.Decide(Attributes{}, 1, &o)
-	if got := said(&o); got != "refuse default; r~shadow=token bucket 5/m of  costs 1; d~shadow=deny all of  costs 1" {
+	if got := said(&o); got != "refuse default; r=token bucket 5/m of  costs 1; d=deny all of  costs 1" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -191,8 +191,6 @@ func startsAfresh(engine weir.Engine, from, to *Config, before, now *Rule) strin
 		return "the engine gets the key in another form"
 	case before.Budget != now.Budget:
 		return "it counts in another budget"
-	case before.Limit.Name() != now.Limit.Name():
-		return "a shadow has states of its own"
 	}
 	for i, limit := range now.Limit.Limits() {
 		if alone, err := weir.NewRule(now.Limit.Name(), limit); err == nil && !carries(engine, strconv.Itoa(i), before.Limit, alone) {

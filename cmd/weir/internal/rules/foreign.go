@@ -17,7 +17,7 @@ import (
 func New(list []*Rule, foreign any) *Config {
 	c := &Config{Rules: list, Foreign: foreign, names: make(map[string]*Rule, len(list))}
 	for i, r := range list {
-		r.order, r.cost, r.costFrom, r.planBy, r.missing = i, 1, -1, -1, MissingShare
+		r.order, r.cost, r.costFrom, r.planBy, r.missing, r.foreign = i, 1, -1, -1, MissingShare, true
 		c.names[r.Name] = r
 	}
 	c.index = newIndex(list, 0)

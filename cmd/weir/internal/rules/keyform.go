@@ -12,8 +12,6 @@ func (c *Config) Unnamed(rule string) string {
 	switch r := c.Rule(rule); {
 	case r == nil:
 		return "no rule in force has that name"
-	case r.Shadow:
-		return "it is a shadow, which refuses nothing, and requests cannot name its states"
 	case r.Deny:
 		return "it refuses every request that matches, and has no limit"
 	case r.Unlimited:

@@ -102,7 +102,7 @@ func (r *Rule) dependsOn(values []value) int {
 // returns false if no rule has the name. The rule is undecided if the recording does not tell which of its limits decides.
 func (c *Config) Recorded(rule, key string, hashed bool, cost int64, o *Outcome) bool {
 	r := c.names[rule]
-	if r == nil || !r.limited() {
+	if r == nil || r.Deny || r.Unlimited {
 		return false
 	}
 	if shared := slices.ContainsFunc(c.Rules, func(other *Rule) bool { return other.Budget == rule }); shared {
@@ -118,6 +118,10 @@ func (c *Config) Recorded(rule, key string, hashed bool, cost int64, o *Outcome)
 		limit = own
 	} else if len(r.plans) > 0 {
 		o.Undecided = append(o.Undecided, Undecided{r, c.mentions[r.planBy].name})
+		return true
+	}
+	if r.Shadow {
+		o.Beside, o.BesideRules = append(o.Beside, limit.For(key, cost)), append(o.BesideRules, r)
 		return true
 	}
 	o.Requests, o.Rules = append(o.Requests, limit.For(key, cost)), append(o.Rules, r)

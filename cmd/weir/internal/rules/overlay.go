@@ -53,7 +53,7 @@ func (c *Config) Beside(list []*Rule, foreign any) *Config {
 	all := *c
 	all.Foreign, all.Rules, all.names = foreign, slices.Concat(c.Rules, list), maps.Clone(c.names)
 	for i, r := range list {
-		r.order, r.cost, r.costFrom, r.planBy, r.missing = len(c.Rules)+i, 1, -1, -1, MissingShare
+		r.order, r.cost, r.costFrom, r.planBy, r.missing, r.foreign = len(c.Rules)+i, 1, -1, -1, MissingShare, true
 		all.names[r.Name] = r
 	}
 	return &all

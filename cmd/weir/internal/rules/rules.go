@@ -56,6 +56,7 @@ type Config struct {
 	most     map[*weir.Rule]int64 // the bounds of told costs that rules name
 	declared []string             // the names of further attributes
 	mentions []attribute          // the attributes that rules mention, by slot
+	admits   bool                 // nothing is refused, unless a rule is enforced: see Modes
 	index    index
 }
 
@@ -95,7 +96,9 @@ type Rule struct {
 	Estimate  *front.EstimateOptions // of reservations; nil without one
 	Budget    string                 // the rule in whose states it counts, or "" for its own
 
-	order    int // among all rules
+	order    int  // among all rules
+	foreign  bool // another format has it
+	stays    bool // it would be enforced, so a request that it matches is not one of no rule
 	any      bool
 	match    []condition
 	except   []condition // one of which is enough
@@ -170,10 +173,14 @@ func (c *Config) Candidates() map[*weir.Rule]*weir.Rule {
 }
 
 // Named returns the limits in force that callers may name, in the order of the files. A rule that counts in the budget of
-// another one has the name of that one.
+// another one has the name of that one. In place of a shadow stands a rule that admits everything.
 func (c *Config) Named() (named []*weir.Rule) {
 	for _, r := range c.Rules {
-		if r.limited() && r.Budget == "" {
+		switch {
+		case r.Deny || r.Unlimited || r.Budget != "":
+		case r.Shadow:
+			named = append(named, StandIn(r.Limit))
+		default:
 			named = append(named, r.Limit)
 		}
 	}

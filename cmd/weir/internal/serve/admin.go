@@ -67,7 +67,7 @@ func (o *options) sharedOverrides(ctx context.Context, log *slog.Logger, engine 
 // admin returns what weir ctl asks for.
 func (o *options) admin(decides *desk.Desk, d *started, watching *live.Live) admin.Options {
 	options := admin.Options{Engine: d.engine.Engine, Overrides: d.changed.Table, Fleeting: d.engine.memory != nil && o.state.path == "", Rules: decides.Rules, Drain: d.drain, Policy: d.engine.answered,
-		Warnings: d.used.warnings, Origin: d.used.pushed.origin, CheckKey: o.gateway.key != "", Log: d.log, Live: watching}
+		Warnings: d.used.warnings, Mode: d.modes.set, IsShadow: d.modes.isShadow, Origin: d.used.pushed.origin, CheckKey: o.gateway.key != "", Log: d.log, Live: watching}
 	if o.state.path != "" {
 		options.Save = func() error { return o.state.save(d.engine.memory) }
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // mostAnnounced bounds the rules in the announcement.
@@ -43,9 +44,12 @@ func newAnnouncement(address net.Addr, ports *portOptions, also []port, rules []
 // ruleTexts returns the first rules as text, and how many others there are.
 func (a *announcement) ruleTexts() (texts []string, more int) {
 	for _, r := range a.rules[:min(len(a.rules), mostAnnounced)] {
-		text := r.String()
+		text := rules.Own(r).String()
 		if r.ChargesAfter() {
 			text += ", charged after the work"
+		}
+		if rules.InPlace(r) != nil {
+			text += ", a shadow: it refuses nothing"
 		}
 		texts = append(texts, text)
 	}

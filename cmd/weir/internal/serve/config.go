@@ -11,7 +11,6 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
@@ -127,7 +126,7 @@ func (o *options) fill(isSet func(flag string) bool, files *rules.Config) error 
 // news are told of rules that come into force.
 type news struct {
 	api      *api.API
-	desk     *desk.Desk
+	modes    *modes
 	seen     *metrics.Metrics
 	watching *live.Live
 	also     func(*rules.Config)
@@ -167,8 +166,7 @@ func (n *news) use(r rulefiles.Reload) {
 		return
 	}
 	logChanges(n.log, rules.Diff(r.Before, r.Now))
-	n.desk.Use(r.Now.Named(), r.Now)
-	n.also(r.Now)
+	n.also(n.modes.reload(r.Now))
 	if r.Err == nil {
 		n.seen.Reloaded(r.Before, r.Now, nil)
 	}

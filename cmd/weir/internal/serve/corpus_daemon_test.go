@@ -40,6 +40,7 @@ import (
 
 // corpusDaemon is a daemon of the corpus: its fronts, on an engine that a conversation can break.
 type corpusDaemon struct {
+	beside  weir.Engine // of shadows and candidates
 	http    http.Handler
 	auth    *auth.Port
 	envoy   *rls.Server // nil without rules in files
@@ -135,6 +136,8 @@ func newCorpusDaemon(t *testing.T, files []txtar.File) *corpusDaemon {
 		engine = guard
 		t.Cleanup(guard.Close)
 	}
+	d.beside, err = seen.ObserveBeside(overrides.Around(engine))
+	must(t, err)
 	engine, err = seen.Observe(overrides.Around(engine))
 	must(t, err)
 	d.auth = &auth.Port{Keys: o.keys, Hosts: func(host string) bool { return host == "localhost" }}
@@ -157,7 +160,7 @@ func (d *corpusDaemon) assemble(t *testing.T, o *corpusFiles, engine weir.Engine
 	}
 	check, err := o.gateway.options(log, o.config != nil)
 	must(t, err)
-	decides := desk.New(desk.Options{Engine: engine, Rules: named, Config: o.config, Log: log, Patience: o.patience,
+	decides := desk.New(desk.Options{Engine: engine, Beside: d.beside, Rules: named, Config: o.config, Log: log, Patience: o.patience,
 		Recorded: d.asked, Judged: judged, Compared: compared, Secret: func(context.Context) ([]byte, error) { return []byte("secret"), nil }, Wait: desk.WaitOptions{Callers: o.waiting}})
 	var also map[string]http.Handler
 	if o.config != nil {

@@ -88,6 +88,7 @@ type chosenEngine struct {
 	health   engineHealth      // of a shared engine
 	close    func()
 	patience time.Duration // the bound on the time of a decision
+	beside   weir.Engine   // the same engine, for shadows and candidates
 }
 
 // answered returns how often the policy has answered in place of the engine, and why the engine does not decide, or "".

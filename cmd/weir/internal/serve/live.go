@@ -49,10 +49,16 @@ func (o *options) newLive(ctx context.Context, d *started, s *server) *live.Live
 	version, revision := metrics.Version()
 	l := live.New(live.Options{
 		Metrics: d.seen, Overrides: d.changed.Entries, Engine: d.engine.Engine, Viewers: o.live.viewers, Requests: o.live.requests,
-		Rules: func(name string) *weir.Rule { return s.desk.InForce().Rule([]byte(name)) },
+		Rules: func(name string) *weir.Rule {
+			if r := s.desk.InForce().Rule([]byte(name)); r != nil {
+				return rules.Own(r)
+			}
+			return nil
+		},
+		IsShadow: d.modes.isShadow,
 		Now: func() live.Now {
 			now := live.Now{Version: version, Revision: revision, Started: live.TimeOf(began), Ctl: o.ports.ctl(), Unready: s.api.Unready(),
-				Rules: s.desk.InForce().Number(), Overrides: len(d.changed.Entries()), Waiting: s.desk.WaitingCallers()}
+				Rules: s.desk.InForce().Number(), Shadows: d.modes.shadows(), AllShadows: o.shadow.all, Overrides: len(d.changed.Entries()), Waiting: s.desk.WaitingCallers()}
 			now.Engine, now.Pushed = o.engine.state(d.engine, began), pushedNow(d.used.pushed.origin())
 			if memory, ok := weir.Find[*weir.Memory](d.engine.Engine); ok {
 				stats := memory.Stats()

@@ -46,6 +46,7 @@ type options struct {
 	wait        waitOptions
 	live        liveOptions
 	compat      compatOptions
+	shadow      shadowOptions
 	dynamic     bool
 	log         logOptions
 	traces      traceOptions
@@ -108,7 +109,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.dynamic, "dynamic", false, "let requests name the limit of a rule")
 	cli.Offer(cmd, "http", "127.0.0.1:8080")
 	cli.Offer(cmd, "host")
-	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.live.addFlags, o.rules.addFlags, o.compat.addFlags, o.log.addFlags, o.traces.addFlags, o.notify.addFlags} {
+	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.live.addFlags, o.rules.addFlags, o.shadow.addFlags, o.compat.addFlags, o.log.addFlags, o.traces.addFlags, o.notify.addFlags} {
 		add(cmd)
 	}
 }
@@ -136,7 +137,7 @@ func (o *options) check(isSet func(flag string) bool) error {
 	case o.connections < 1:
 		return cli.Misusef("a connection takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
 	}
-	for _, err := range []error{o.wait.check(o.connections), o.live.check(), o.record.check(isSet), o.log.check(), o.traces.check(), o.notify.check()} {
+	for _, err := range []error{o.shadow.check(&o.compat), o.wait.check(o.connections), o.live.check(), o.record.check(isSet), o.log.check(), o.traces.check(), o.notify.check()} {
 		if err != nil {
 			return err
 		}
@@ -224,6 +225,9 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if engine.Engine, err = seen.Observe(around); err != nil {
 		return err
 	}
+	if engine.beside, err = seen.ObserveBeside(around); err != nil {
+		return err
+	}
 	notices, err := o.notify.notices(below, o.engine.shared(), around, log)
 	if err != nil {
 		return err
@@ -251,7 +255,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		seen.Notice(notices)
 	}
 	defer beginNotices(notices)()
-	return o.answer(ctx, out, &started{log, seen, used, named, check, most, engine, changed, listener, recorded, drain})
+	return o.answer(ctx, out, &started{log, seen, used, named, check, most, engine, changed, listener, recorded, drain, o.shadow.modes(changed.Table, used, log)})
 }
 
 // started is what a daemon has opened before it answers.
@@ -267,12 +271,14 @@ type started struct {
 	listener net.Listener
 	recorded func([]weir.Request, bool)
 	drain    func()
+	modes    *modes
 }
 
 // desk returns what all ports decide by.
 func (o *options) desk(d *started, watching *live.Live) *desk.Desk {
+	named, config := d.modes.inForce()
 	return desk.New(desk.Options{
-		Engine: d.engine.Engine, Rules: d.used.named, Config: d.used.config(), Log: d.log, Fails: d.engine.health.fails, Patience: d.engine.patience,
+		Engine: d.engine.Engine, Rules: named, Config: config, Beside: d.engine.beside, Shadow: o.shadow.all, Log: d.log, Fails: d.engine.health.fails, Patience: d.engine.patience,
 		Recorded: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Told: d.seen.Told, Cleared: watching.Cleared, Secret: d.changed.Secret, Wait: o.wait.within(d.most),
 	})
 }
@@ -289,14 +295,23 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	s.unhealthy = func() string { return cmp.Or(o.compat.unhealthy(s.api, s.desk), d.used.pushed.unhealthy()) }
 	o.compat.begin(d.log, d.used.config())
 	o.warnOfPlace(d.log)
-	d.changed.logIdle(d.used.named, d.used.config())
+	d.changed.logIdle(s.desk.Rules())
+	d.modes.begin()
 	d.used.warn(d.log)
 	o.warnOfFlags(d.log)
 	o.warnOfPolicies(d.log, d.used.config())
 	o.notify.warn(d.log, d.used.limits())
 	envoy := o.ports.envoy.server(s.desk, &o.compat.stats, d.log)
 	s.api = api.New(api.Options{Desk: s.desk, Log: d.log, Serves: auth.Serves, Who: auth.Of, Keys: d.seen.Top, Dynamic: o.dynamic, Check: d.check, Troubles: o.troubles, Waiting: d.used.pushed.waiting, Also: o.compat.paths(envoy, s.unhealthy)})
-	d.changed.OnChange(s.desk.Changed)
+	d.modes.start(s.desk, func(config *rules.Config) {
+		if envoy != nil {
+			envoy.Use(config)
+		}
+	})
+	d.changed.OnChange(func() {
+		d.modes.changed()
+		s.desk.Changed()
+	})
 	d.seen.Watch(metrics.Sources{Engine: d.engine.Engine, Desk: s.desk, Unready: s.api.Unready, Rules: d.used.set, Origin: d.used.pushed.origin, Overrides: func() int { return len(d.changed.Entries()) },
 		Daemons: d.engine.daemons(), Certificates: o.ports.keys.Ends, CredentialsFail: o.ports.keys.Failing, Saved: o.savedAt(), RecordFails: o.recordFails()})
 	traced, endTraces := o.traces.begin(d.seen.HTTP(s.api, s.api.Serves), s.api.Serves, d.seen, d.log)
@@ -311,7 +326,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 		return err
 	}
 	defer closePorts(s.also)
-	listens := newAnnouncement(d.listener.Addr(), &o.ports, s.also, d.used.named)
+	listens := newAnnouncement(d.listener.Addr(), &o.ports, s.also, s.desk.InForce().Named())
 	if err := listens.print(out, d.log, &o.log); err != nil {
 		return cli.Fail(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
@@ -325,14 +340,11 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 		o.ports.warnOfModes(d.log)
 		go o.ports.keepFiles(ctx, d.log)
 	}
-	o.keepRules(ctx, d, again, &news{s.api, s.desk, d.seen, watching, func(config *rules.Config) {
+	o.keepRules(ctx, d, again, &news{s.api, d.modes, d.seen, watching, func(config *rules.Config) {
 		o.compat.warn(d.log, config)
 		o.warnOfPolicies(d.log, config)
 		o.notify.warn(d.log, config.Limits())
-		d.changed.logIdle(config.Named(), config)
-		if envoy != nil {
-			envoy.Use(config)
-		}
+		d.changed.logIdle(s.desk.Rules())
 	}, d.log})
 	return o.state.keepWhile(d.engine.memory, asked, func() error { return s.serve(ctx, d.listener) })
 }

@@ -70,7 +70,8 @@ type Count struct {
 	Count uint64 `json:"count"`
 	// Overcount bounds how much of Count may belong to keys that are no longer in the list. Samples add noise to that.
 	Overcount uint64 `json:"overcount"`
-	Cut       bool   `json:"cut,omitempty"` // Key is the beginning of a longer one
+	Cut       bool   `json:"cut,omitempty"`    // Key is the beginning of a longer one
+	Shadow    bool   `json:"shadow,omitempty"` // the rule was a shadow, and Count is what it would have taken or refused
 }
 
 // New returns no keys.
@@ -92,6 +93,31 @@ func (k *Keys) Sample(o layer.Observation) (refused bool) {
 	}
 	return false
 }
+
+// SampleBeside is Sample for a decision of a shadow or candidate, which admits and refuses nobody. The name of a candidate has a ~.
+func (k *Keys) SampleBeside(o layer.Observation) {
+	if o.Err != nil || o.Op == weir.OpPeek || len(o.Requests) != 1 {
+		return
+	}
+	name, by := o.Rule, Taken
+	if !strings.Contains(name, "~") {
+		name += shadowMark
+	}
+	if !o.Decision.Allowed {
+		by = Refused
+	}
+	r, gap := k.ruleKeys(name), uint64(0)
+	if r != nil {
+		gap = r.by[by].sample()
+	}
+	if gap == 0 {
+		return
+	}
+	k.draw(r, by, gap, o.Requests[0].Key)
+}
+
+// shadowMark ends the names of rules under which their decisions as shadows are sampled.
+const shadowMark = "~shadow"
 
 // Taken counts the requests of a call that was admitted, and draws samples from them.
 func (k *Keys) Taken(requests []weir.Request) { k.taken(requests, nil) }
@@ -210,6 +236,7 @@ func (k *Keys) Forget(rule string) {
 	defer k.naming.Unlock()
 	rules := maps.Clone(*k.rules.Load())
 	delete(rules, rule)
+	delete(rules, rule+shadowMark)
 	k.rules.Store(&rules)
 }
 
@@ -236,6 +263,11 @@ func (k *Keys) Top(rule string, by By, n int) []Count {
 	best, list := []Count{}, []Count{}
 	k.each(rule, func(name string, r *ruleKeys) {
 		list = r.list(list[:0], name, by)
+		if rule, isShadow := strings.CutSuffix(name, shadowMark); isShadow {
+			for i := range list {
+				list[i].Rule, list[i].Shadow = rule, true
+			}
+		}
 		best = largest(best, list, n)
 	})
 	return best
@@ -273,12 +305,14 @@ func merged(list []Count, first int, at map[string]int) []Count {
 	return all
 }
 
-// each calls use with a rule, or with all that decide for "".
+// each calls use with a rule and the shadow that it was, or with all that decide for "".
 func (k *Keys) each(rule string, use func(name string, r *ruleKeys)) {
 	rules := *k.rules.Load()
 	if rule != "" {
-		if r := rules[rule]; r != nil {
-			use(rule, r)
+		for _, name := range [2]string{rule, rule + shadowMark} {
+			if r := rules[name]; r != nil {
+				use(name, r)
+			}
 		}
 		return
 	}

@@ -42,9 +42,9 @@ func TestFirstCallsAreCountedExactly(t *testing.T) {
 		by   top.By
 		want string
 	}{
-		{"login", top.Taken, "[{login alice 5 0 false} {login carol 1 0 false}]"},
-		{"", top.Taken, "[{login alice 5 0 false} {mail bob 5 0 false} {login carol 1 0 false}]"},
-		{"", top.Refused, "[{login mallory 1 0 false}]"},
+		{"login", top.Taken, "[{login alice 5 0 false false} {login carol 1 0 false false}]"},
+		{"", top.Taken, "[{login alice 5 0 false false} {mail bob 5 0 false false} {login carol 1 0 false false}]"},
+		{"", top.Refused, "[{login mallory 1 0 false false}]"},
 		{"unknown", top.Taken, "[]"},
 	} {
 		if got := fmt.Sprint(k.Top(c.rule, c.by, 10)); got != c.want {
@@ -126,7 +126,7 @@ func TestOldTrafficIsForgotten(t *testing.T) {
 		k.Refused("r", "old")
 		time.Sleep(30 * time.Minute)
 		k.Refused("r", "new")
-		if got := fmt.Sprint(k.Top("r", top.Refused, 2)); got != "[{r new 1 0 false}]" {
+		if got := fmt.Sprint(k.Top("r", top.Refused, 2)); got != "[{r new 1 0 false false}]" {
 			t.Errorf("after fifty minutes: got %s, want the new key alone", got)
 		}
 		time.Sleep(100 * time.Hour)

@@ -35,11 +35,14 @@ let table, last
 /** limitOf returns the limit of a rule as text. */
 export const limitOf = rule => rule.fields.find(f => f.name === 'limit')?.text ?? (rule.fields.find(f => f.name === 'deny') ? 'deny' : rule.fields.find(f => f.name === 'unlimited') ? 'unlimited' : '')
 
+/** isShadow reports whether a rule with these fields refuses nothing. */
+const isShadow = fields => fields.some(f => f.name === 'shadow')
+
 /** textsOf returns the rules in force as they are written. */
 export const ruleTexts = () => texts
 
 async function readTexts(model) {
-  const reload = `${model.now.started} ${model.now.reload?.at ?? ''} ${model.now.rules}`
+  const reload = `${model.now.started} ${model.now.reload?.at ?? ''} ${model.now.rules} ${model.now.shadows ?? 0}`
   if (asked === reload) return
   asked = reload
   try {
@@ -54,14 +57,16 @@ async function readTexts(model) {
 function makeRow() {
   const { row, cells: [name, limit, taken, refused, now, headroom, beside] } = cells(7, 2, 3, 4)
   const link = el('a')
+  const mark = el('small', { title: 'It decides and counts, and refuses nothing.' })
   const meter = el('meter', { min: 0, max: 1, low: 0.1, high: 0.25, optimum: 1 })
   const left = el('span')
-  name.append(link)
+  name.append(link, mark)
   limit.className = 'text'
   headroom.className = 'gauge'
   headroom.append(meter, left)
-  return { row, show({ rule, limit: text, numbers: n }) {
+  return { row, show({ rule, limit: text, numbers: n, fields }) {
     put(link, visible(rule))
+    put(mark, (n?.is_shadow ?? isShadow(fields)) ? ' shadow' : '')
     link.href = `#rules/${encodeURIComponent(rule)}`
     put(limit, visible(text))
     put(taken, n ? count(admitted({ numbers: n })) : '0')
