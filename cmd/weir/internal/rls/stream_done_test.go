@@ -159,7 +159,7 @@ func TestTheUnitsOfToldCostsAreAccountedFor(t *testing.T) {
 func TestAToldCostNeedsTheScopeOfItsRule(t *testing.T) {
 	s, _ := newServer(t, tokens, func(o *setup) { o.Auth = &auth.Port{Open: auth.Anyone("test", auth.Metrics)} })
 	_, err := s.ShouldRateLimit(t.Context(), asked(t, callOf(entries("user=alice", `"hitsAddend":30`))))
-	if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), `"tokens"`) {
+	if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "take:tokens") {
 		t.Errorf("got %v, want a refusal that names the rule", err)
 	}
 }
