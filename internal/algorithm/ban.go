@@ -181,8 +181,11 @@ func (p *Part) ban() *Ban {
 }
 
 // strike notes the refusal of a call in the bans of the rules that refuse their own part of it. changed reports whether a state
-// was written, and begun whether a ban begins.
+// was written, and begun whether a ban begins. No refusal is a strike if a cost can never be admitted.
 func strike(parts []Part, now int64) (changed, begun bool) {
+	if slices.ContainsFunc(parts, neverFits) {
+		return false, false
+	}
 	for i := range parts {
 		p := &parts[i]
 		b := p.ban()
@@ -199,14 +202,6 @@ func strike(parts []Part, now int64) (changed, begun bool) {
 		p.Begun = begins
 	}
 	return changed, begun
-}
-
-// mayNote reports whether the refusal of a call can be a strike: there is a ban, and every cost can be admitted later.
-func mayNote(parts []Part) (bans bool) {
-	for i := range parts {
-		bans = bans || parts[i].ban() != nil
-	}
-	return bans && !slices.ContainsFunc(parts, neverFits)
 }
 
 // refusedBeside reports whether another part of the rule of the i-th part refuses its cost now. Slots whose end is unknown
@@ -260,6 +255,37 @@ func (a *Answer) describeBan(parts []Part, now int64) {
 	}
 	a.ByBan, a.Begun, a.Beside = true, parts[a.Binding].Begun, int8(shown-a.Binding)
 	a.LimitReset = max(ResetAfter(parts[shown].Algorithm, parts[shown].State, now), 0)
+}
+
+// describeBeside is describe of parts of which at least one is a ban.
+func describeBeside(parts []Part, now, wait int64, binding int) Answer {
+	noteBans(parts, now)
+	tightest, room := 0, int64(Never)
+	var reset, limitReset int64
+	for i := range parts {
+		p := &parts[i]
+		own := max(ResetAfter(p.Algorithm, p.State, now), 0)
+		if r := p.roomOf(now); r < room || p.Banned && p.tighterThan(&parts[tightest], now) {
+			if tightest, room = i, r; binding < 0 {
+				limitReset = own
+			}
+		}
+		if i == binding {
+			limitReset = own
+		}
+		reset = max(reset, own)
+	}
+	a := Answer{Allowed: wait == 0, Binding: binding, Limit: parts[tightest].Algorithm.Capacity(), Remaining: room, RetryAfter: wait, ResetAfter: reset, LimitReset: limitReset}
+	switch {
+	case binding < 0:
+		a.Binding = tightest
+	case parts[binding].ban() != nil:
+		a.describeBan(parts, now)
+	default:
+		p := &parts[binding]
+		a.ByGap = wait < Never && ByGap(p.Algorithm, &p.State, now, p.wait(now))
+	}
+	return a
 }
 
 // roomOf returns the units that could be taken of a part now: none while its rule is banned, and of a ban no number.

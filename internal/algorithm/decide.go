@@ -63,9 +63,12 @@ func Take(parts []Part, now int64) (answer Answer) {
 		return answer
 	}
 	struck, begun := false, false
-	if mayNote(parts) {
-		if struck, begun = strike(parts, now); begun {
-			wait, binding = longestWait(parts, now)
+	for i := range parts {
+		if _, bans := parts[i].Algorithm.(*Ban); bans {
+			if struck, begun = strike(parts, now); begun {
+				wait, binding = longestWait(parts, now)
+			}
+			break
 		}
 	}
 	answer = describe(parts, now, wait, binding)
@@ -257,7 +260,8 @@ func waitOf(a Algorithm, s *State, now, n int64) int64 {
 
 func take(parts []Part, now int64) (changed bool) {
 	for i := range parts {
-		if p := &parts[i]; p.Cost > 0 && p.ban() == nil {
+		p := &parts[i]
+		if _, bans := p.Algorithm.(*Ban); p.Cost > 0 && !bans {
 			p.State, p.Changed = p.taken(now), true
 			changed = true
 		}
@@ -280,13 +284,15 @@ func (p *Part) give(now, n int64) State {
 
 // describe returns the answer of a decision with the given wait. binding is the refusing part, or -1.
 func describe(parts []Part, now, wait int64, binding int) Answer {
-	noteBans(parts, now)
 	tightest, room := 0, int64(Never)
 	var reset, limitReset int64
 	for i := range parts {
 		p := &parts[i]
-		own := ResetAfter(p.Algorithm, p.State, now)
-		if r := p.roomOf(now); r < room || p.Banned && p.tighterThan(&parts[tightest], now) {
+		if _, bans := p.Algorithm.(*Ban); bans {
+			return describeBeside(parts, now, wait, binding)
+		}
+		own := p.Algorithm.Wait(p.State, now, p.Algorithm.Capacity())
+		if r := p.Algorithm.Room(p.State, now); r < room {
 			if tightest, room = i, r; binding < 0 {
 				limitReset = max(own, 0)
 			}
@@ -296,8 +302,16 @@ func describe(parts []Part, now, wait int64, binding int) Answer {
 		}
 		reset = max(reset, own)
 	}
-	a := Answer{
+	byGap := false
+	if binding < 0 {
+		binding = tightest
+	} else {
+		p := &parts[binding]
+		byGap = wait < Never && ByGap(p.Algorithm, &p.State, now, p.wait(now))
+	}
+	return Answer{
 		Allowed:    wait == 0,
+		ByGap:      byGap,
 		Binding:    binding,
 		Limit:      parts[tightest].Algorithm.Capacity(),
 		Remaining:  room,
@@ -305,14 +319,4 @@ func describe(parts []Part, now, wait int64, binding int) Answer {
 		ResetAfter: reset,
 		LimitReset: limitReset,
 	}
-	switch {
-	case binding < 0:
-		a.Binding = tightest
-	case parts[binding].ban() != nil:
-		a.describeBan(parts, now)
-	default:
-		p := &parts[binding]
-		a.ByGap = wait < Never && ByGap(p.Algorithm, &p.State, now, p.wait(now))
-	}
-	return a
 }
