@@ -48,6 +48,15 @@ type Result struct {
 	Notes []Note
 }
 
+// Shadow makes all rules that refuse shadows, which say nothing about an engine that fails.
+func (r *Result) Shadow() {
+	for i := range r.Rules {
+		if rule := &r.Rules[i]; !rule.Unlimited {
+			rule.Shadow, rule.OnFailure = true, ""
+		}
+	}
+}
+
 // YAML returns the rules as a file. Notes are its comments, each on one line whatever it quotes.
 func (r *Result) YAML(from, command string) ([]byte, error) {
 	var b strings.Builder

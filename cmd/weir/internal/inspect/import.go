@@ -27,11 +27,12 @@ has no counterpart is named with its reason, in comments of the file and as erro
   weir rules import envoyproxy config > weir.yaml`,
 		RunE: cli.NoSubcommand("try: weir rules import nginx, or envoyproxy"),
 	}
-	cmd.AddCommand(importNginxCommand(), importEnvoyproxyCommand())
+	shadow := cmd.PersistentFlags().Bool("shadow", false, "write rules that only watch: they decide and count, and refuse nothing")
+	cmd.AddCommand(importNginxCommand(shadow), importEnvoyproxyCommand(shadow))
 	return cmd
 }
 
-func importNginxCommand() *cobra.Command {
+func importNginxCommand(shadow *bool) *cobra.Command {
 	return &cobra.Command{
 		Use:   "nginx FILE",
 		Short: "Make a rules file from nginx's limit_req",
@@ -47,12 +48,12 @@ standard input; the files that it includes lie in the current folder.`,
 			if err != nil {
 				return cli.Fail(fmt.Errorf("rules import nginx: %w", err), "docs/howto/gateways.md#move-nginxs-limits says what can be imported; nginx -t checks the configuration itself")
 			}
-			return printImported(cmd, made, args[0], "limits are the directives limit_req; docs/howto/gateways.md#move-nginxs-limits says what can be imported")
+			return printImported(cmd, made, *shadow, args[0], "limits are the directives limit_req; docs/howto/gateways.md#move-nginxs-limits says what can be imported")
 		},
 	}
 }
 
-func importEnvoyproxyCommand() *cobra.Command {
+func importEnvoyproxyCommand(shadow *bool) *cobra.Command {
 	return &cobra.Command{
 		Use:   "envoyproxy FILE or DIR",
 		Short: "Make a rules file from the files of envoyproxy/ratelimit",
@@ -72,19 +73,22 @@ none of them.`,
 				return rulefiles.RefusedForeign("rules import envoyproxy", err)
 			}
 			made := envoyproxy.Import(config.Foreign.(*envoyproxy.Config))
-			return printImported(cmd, made, args[0], "a descriptor has a limit in its rate_limit")
+			return printImported(cmd, made, *shadow, args[0], "a descriptor has a limit in its rate_limit")
 		},
 	}
 }
 
 // printImported prints the rules on standard output, and notes on standard error.
-func printImported(cmd *cobra.Command, made *imported.Result, from, hint string) error {
+func printImported(cmd *cobra.Command, made *imported.Result, shadow bool, from, hint string) error {
 	name := "rules import " + cmd.Name()
 	for _, n := range made.Notes {
 		cmd.PrintErrln("weir:", cli.Printable(n.String()))
 	}
 	if len(made.Rules) == 0 {
 		return cli.Fail(fmt.Errorf("%s: %s: no limit has a counterpart", name, from), hint)
+	}
+	if shadow {
+		made.Shadow()
 	}
 	text, err := made.YAML(from, cmd.Name())
 	if err != nil {
