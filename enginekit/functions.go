@@ -101,7 +101,10 @@ func (f Functions) GapLeft(s State, now int64) int64 { return f.algorithm.GapLef
 
 // ResetAfter returns the time until the state answers like a fresh one.
 func (f Functions) ResetAfter(s State, now int64) int64 {
-	return algorithm.ResetAfter(f.algorithm, s.state, now)
+	if b, bans := f.algorithm.(*algorithm.Ban); bans {
+		return b.Keep(s.state, now)
+	}
+	return f.algorithm.Wait(s.state, now, f.algorithm.Capacity())
 }
 
 // Strike returns the state of a weir.Ban after a take whose request another limit of the rule refuses, and whether a ban
