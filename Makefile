@@ -30,7 +30,7 @@ BUILD := -buildvcs=$(if $(wildcard .git),true,false) -tags grpcnotrace -ldflags 
 # What shares memory between goroutines, so that the race detector has something to find. What takes the longest begins first.
 RACE := ./redislimit/... $(addprefix ./cmd/weir/internal/,serve pace fetch) . ./pace $(addprefix ./internal/,clock fair line memory table waittest word) ./enginekit ./layer \
 	./front ./httplimit/... ./grpclimit ./promlimit ./otellimit ./sqllimit/... ./fetch \
-	$(addprefix ./cmd/weir/internal/,api auth desk peers kuadrant live metrics override resp rls top traces)
+	$(addprefix ./cmd/weir/internal/,api auth decide peers kuadrant live metrics override resp rls top traces)
 # The other packages, but for the measuring programs: their tests take minutes, and belong to CI. Again the slowest begin first.
 SLOW := $(addprefix github.com/weirflow/weir/,cmd/weir/internal/page/browsertest sqllimit/drivertest cmd/weir examples/worker \
 	internal/release internal/redistest cmd/weir/internal/rules)

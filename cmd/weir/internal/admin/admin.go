@@ -16,7 +16,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
@@ -200,7 +200,7 @@ func (h *handler) mode(r *http.Request) (any, error) {
 	}
 	m := override.ModeOf{Rule: asked.Rule, Mode: override.Mode(asked.Mode), By: auth.Of(r).Name}
 	if m.Mode != override.Shadow && m.Mode != override.Enforced {
-		return nil, wrong("the mode is %s, want shadow or enforced", desk.Quote(asked.Mode))
+		return nil, wrong("the mode is %s, want shadow or enforced", decide.Quote(asked.Mode))
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
@@ -209,7 +209,7 @@ func (h *handler) mode(r *http.Request) (any, error) {
 	case errors.As(err, new(*override.StoreError)):
 		return nil, err
 	case err != nil:
-		return nil, wrong("rule %s: %s", desk.Quote(m.Rule), plain(err))
+		return nil, wrong("rule %s: %s", decide.Quote(m.Rule), plain(err))
 	}
 	return h.audit(r, "mode", target{oneKey: oneKey{Rule: m.Rule}}, answer{Before: before, After: m.Mode, Warnings: h.fleeting()}), nil
 }
@@ -313,7 +313,7 @@ func (h *handler) explain(r *http.Request) (any, error) {
 	for written, value := range asked.Attributes {
 		name := rules.AttributeName(written)
 		if _, twice := request[name]; twice {
-			return nil, wrong("the attributes have %s twice", desk.Quote(name))
+			return nil, wrong("the attributes have %s twice", decide.Quote(name))
 		}
 		request[name] = value
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // strict refuses what a caller cannot have meant: unknown fields, and null in place of a value. The library itself refuses
@@ -26,7 +26,7 @@ var errNull = errors.New("it is null")
 func read(r *http.Request, into any, needed ...string) error {
 	var body jsontext.Value
 	if err := json.UnmarshalRead(r.Body, &body); err != nil {
-		return wrong("the body %s", desk.NotJSON(err))
+		return wrong("the body %s", decide.NotJSON(err))
 	}
 	var fields map[string]jsontext.Value
 	if err := json.Unmarshal(body, into, strict); err != nil {
@@ -50,7 +50,7 @@ func misread(err error) string {
 	if !ok {
 		return "is wrong: " + err.Error()
 	}
-	name := desk.Quote(e.JSONPointer.LastToken())
+	name := decide.Quote(e.JSONPointer.LastToken())
 	switch {
 	case e.JSONPointer == "":
 		return "is not an object"
@@ -61,7 +61,7 @@ func misread(err error) string {
 	}
 	value := e.JSONKind.String()
 	if e.JSONValue != nil {
-		value = desk.Quote(string(e.JSONValue))
+		value = decide.Quote(string(e.JSONValue))
 	}
 	if want := wants[e.GoType.String()]; want != "" {
 		return fmt.Sprintf("has %s as %s, want %s", value, name, want)

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 func TestDecisionsAreApartAndInOneCall(t *testing.T) {
@@ -78,7 +78,7 @@ func BenchmarkDecisions(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	a := newAPIWith(b, desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []*weir.Rule{rule}})
+	a := newAPIWith(b, decide.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []*weir.Rule{rule}})
 	var items []string
 	for i := range 100 {
 		items = append(items, fmt.Sprintf(`{"key":"user:%d"}`, i))

@@ -15,13 +15,13 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
 // Options configure an API.
 type Options struct {
-	Desk *desk.Desk
+	Desk *decide.Desk
 	Log  *slog.Logger
 	// Serves reports whether the API answers requests with such a Host. Default: it answers all.
 	Serves func(*http.Request) bool
@@ -44,13 +44,13 @@ type Options struct {
 // API is an http.Handler. It is ready as soon as New returns it.
 type API struct {
 	Options
-	desk    *desk.Desk
+	desk    *decide.Desk
 	phase   atomic.Int32
 	bodies  bodyBudget
 	origin  *http.CrossOriginProtection
 	reloads reloads
-	noRoom  desk.RareLog
-	misled  desk.RareLog
+	noRoom  decide.RareLog
+	misled  decide.RareLog
 }
 
 var _ http.Handler = (*API)(nil)
@@ -160,7 +160,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refuseHost answers a request for another Host: from a web page whose name resolves to this machine, or from a
 // gateway without a --host.
 func (a *API) refuseHost(w http.ResponseWriter, r *http.Request) {
-	host := desk.Quote(r.Host)
+	host := decide.Quote(r.Host)
 	a.misled.Warn(a.Log, "refused a request for an unknown Host; --host NAME adds one", "host", host)
 	writeProblem(w, &problem{status: http.StatusMisdirectedRequest, field: "Host", detail: "Host " + host + " is unknown; weir serve --host NAME adds one"})
 }
@@ -212,7 +212,7 @@ type asker struct {
 
 // mayAsk returns a problem if the caller may not ask for the rules of the requests.
 func (c asker) mayAsk(requests []weir.Request) *problem {
-	if d := desk.May(c.Identity, c.needs, requests); d != nil {
+	if d := decide.May(c.Identity, c.needs, requests); d != nil {
 		return denied(*d)
 	}
 	return nil

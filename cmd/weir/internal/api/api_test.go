@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
 	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
@@ -45,11 +45,11 @@ func newFixture(t *testing.T, rules ...string) *fixture {
 
 func newAPI(t *testing.T, engine weir.Engine, rules ...string) *API {
 	t.Helper()
-	return newAPIWith(t, desk.Options{Engine: layertest.Around(engine)}, rules...)
+	return newAPIWith(t, decide.Options{Engine: layertest.Around(engine)}, rules...)
 }
 
 // newAPIWith returns an API of a desk.
-func newAPIWith(t testing.TB, o desk.Options, rules ...string) *API {
+func newAPIWith(t testing.TB, o decide.Options, rules ...string) *API {
 	t.Helper()
 	for _, text := range rules {
 		rule, err := weir.ParseRule(text)
@@ -61,7 +61,7 @@ func newAPIWith(t testing.TB, o desk.Options, rules ...string) *API {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return New(Options{Desk: desk.New(o), Log: o.Log})
+	return New(Options{Desk: decide.New(o), Log: o.Log})
 }
 
 const usual = "default=token bucket 10/s burst 20"
@@ -183,7 +183,7 @@ func hung() weir.Engine {
 
 func TestEngineThatHangsIsWaitedForNoLongerThanPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newAPIWith(t, desk.Options{Engine: layertest.Around(hung()), Patience: 2 * time.Second}, usual)
+		api := newAPIWith(t, decide.Options{Engine: layertest.Around(hung()), Patience: 2 * time.Second}, usual)
 		for _, verb := range []string{"take", "peek", "record", "reset"} {
 			start := time.Now()
 			w := post(api, "/v1/"+verb, `{"key":"alice"}`)
@@ -206,7 +206,7 @@ func TestEngineThatHangsIsWaitedForNoLongerThanPatience(t *testing.T) {
 func TestAFailingEngineIsLoggedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		api := newAPIWith(t, desk.Options{Engine: layertest.Around(undecided(nil)), Log: slog.New(slog.NewTextHandler(&log, nil))}, usual)
+		api := newAPIWith(t, decide.Options{Engine: layertest.Around(undecided(nil)), Log: slog.New(slog.NewTextHandler(&log, nil))}, usual)
 		for range 2500 {
 			post(api, "/v1/take", `{"key":"alice"}`)
 			time.Sleep(time.Millisecond)
@@ -219,7 +219,7 @@ func TestAFailingEngineIsLoggedOnceASecond(t *testing.T) {
 
 func TestEngineThatCannotDecideIs503AndAdmitsNothing(t *testing.T) {
 	var log strings.Builder
-	api := newAPIWith(t, desk.Options{Engine: layertest.Around(undecided(nil)), Log: slog.New(slog.NewTextHandler(&log, nil))}, usual)
+	api := newAPIWith(t, decide.Options{Engine: layertest.Around(undecided(nil)), Log: slog.New(slog.NewTextHandler(&log, nil))}, usual)
 	for _, path := range []string{"/v1/take", "/v1/reset"} {
 		w := post(api, path, `{"key":"alice"}`)
 		checkCounted(t, path, w, fault{status: 503, detail: "the engine could not decide, and admitted nothing; ask again, though it may have counted this request"}, "unknown")

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -30,11 +30,11 @@ const usualFile = `rules:
 `
 
 func newConfigured(t *testing.T, text string) *API {
-	return newConfiguredWith(t, text, desk.Options{})
+	return newConfiguredWith(t, text, decide.Options{})
 }
 
 // newConfiguredWith returns an API of a desk with the rules of a file, and a clock that stands still.
-func newConfiguredWith(t *testing.T, text string, o desk.Options) *API {
+func newConfiguredWith(t *testing.T, text string, o decide.Options) *API {
 	o.Config = configured(t, text)
 	o.Rules, o.Engine = o.Config.Named(), weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return 0 }})
 	return newAPIWith(t, o)

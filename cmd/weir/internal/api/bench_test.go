@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -27,7 +27,7 @@ func BenchmarkTake(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	a := newAPIWith(b, desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: config.Named(), Config: config})
+	a := newAPIWith(b, decide.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: config.Named(), Config: config})
 	for name, body := range map[string]string{
 		"by=attributes": `{"attributes":{"method":"POST","path":"/login","client":"192.0.2.1"}}`,
 		"by=name":       `{"rule":"plain","key":"192.0.2.1"}`,
@@ -57,7 +57,7 @@ func BenchmarkCheck(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			a := newAPIWith(b, desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []*weir.Rule{rule}})
+			a := newAPIWith(b, decide.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []*weir.Rule{rule}})
 			w := &unheard{header: http.Header{}}
 			r, err := http.NewRequest(http.MethodGet, "/v1/check?key=192.0.2.1", nil)
 			if err != nil {

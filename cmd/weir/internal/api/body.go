@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // The bounds on the memory of bodies. The largest body holds MaxRequests requests with keys of MaxKey bytes in plain
@@ -50,7 +50,7 @@ func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, who asker, f
 		return p
 	}
 	if c.stray != "" {
-		a.misled.Warn(a.Log, "a request has an attribute that decides nothing, because no rules file knows the name", "attribute", desk.Quote(c.stray))
+		a.misled.Warn(a.Log, "a request has an attribute that decides nothing, because no rules file knows the name", "attribute", decide.Quote(c.stray))
 	}
 	return who.mayAsk(c.requests)
 }
@@ -118,7 +118,7 @@ func checkHeader(h http.Header) *problem {
 func unsupported(header, got, want string) *problem {
 	return &problem{
 		status: http.StatusUnsupportedMediaType, field: header,
-		detail: fmt.Sprintf("%s is %s, want %s", header, desk.Quote(got), want),
+		detail: fmt.Sprintf("%s is %s, want %s", header, decide.Quote(got), want),
 	}
 }
 

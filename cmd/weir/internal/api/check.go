@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/httplimit"
 )
@@ -29,7 +29,7 @@ type CheckOptions struct {
 
 // checked is what a request to /v1/check asks.
 type checked struct {
-	force    *desk.InForce
+	force    *decide.InForce
 	who      asker
 	requests []weir.Request
 	beside   []weir.Request // of shadows and candidates, by attributes
@@ -62,9 +62,9 @@ func (a *API) check(w http.ResponseWriter, r *http.Request, who asker) {
 }
 
 // checkNamed decides by the rule and the key that the check names.
-func (a *API) checkNamed(force *desk.InForce, w http.ResponseWriter, r *http.Request, who asker) *problem {
+func (a *API) checkNamed(force *decide.InForce, w http.ResponseWriter, r *http.Request, who asker) *problem {
 	if a.Check.Key == "" && a.fromPage(r) {
-		a.misled.Warn(a.Log, "refused a check with the header fields of a web page; a gateway must leave out those of its clients, or use --check-key", "origin", desk.Quote(r.Header.Get("Origin")))
+		a.misled.Warn(a.Log, "refused a check with the header fields of a web page; a gateway must leave out those of its clients, or use --check-key", "origin", decide.Quote(r.Header.Get("Origin")))
 		return badField("Origin", "or Sec-Fetch-Site is that of a web page elsewhere; a gateway must leave out the header fields of its clients, or name the key in one: weir serve --check-key")
 	}
 	named, key, cost, p := a.Check.read(r)
@@ -73,7 +73,7 @@ func (a *API) checkNamed(force *desk.InForce, w http.ResponseWriter, r *http.Req
 	}
 	rule := force.Rule([]byte(named))
 	if rule == nil {
-		return badField(fieldRule, "is "+desk.Quote(named)+", and "+force.Unnamed(named))
+		return badField(fieldRule, "is "+decide.Quote(named)+", and "+force.Unnamed(named))
 	}
 	return a.answerCheck(&checked{force: force, who: who, requests: []weir.Request{rule.For(front.BoundedKey(key), cost)}}, w, r)
 }
@@ -116,10 +116,10 @@ func (a *API) answerCheck(c *checked, w http.ResponseWriter, r *http.Request) *p
 func unfit(requests []weir.Request) *problem {
 	for _, q := range requests {
 		if weir.Kit.Held(q.Rule) != nil {
-			return badField(fieldRule, "is "+desk.Quote(q.Rule.Name())+", which holds slots, which a check cannot release; delete the rule, or ask /v1/reserve instead")
+			return badField(fieldRule, "is "+decide.Quote(q.Rule.Name())+", which holds slots, which a check cannot release; delete the rule, or ask /v1/reserve instead")
 		}
 		if q.Rule.Delays() && weir.Describe(q.Rule.Limits()[0]).Delay > longestDelay { // it stands alone
-			return badField(fieldRule, "is "+desk.Quote(q.Rule.Name())+", which would delay a request for longer than 10s; shorten its queue, or add nodelay")
+			return badField(fieldRule, "is "+decide.Quote(q.Rule.Name())+", which would delay a request for longer than 10s; shorten its queue, or add nodelay")
 		}
 	}
 	return nil
@@ -182,7 +182,7 @@ func checkQuery(raw string) (url.Values, *problem) {
 	}
 	for name := range query {
 		if name != fieldRule && name != fieldKey && name != fieldCost {
-			return nil, badField("query", "has the field "+desk.Quote(name)+", not one of rule, key, cost")
+			return nil, badField("query", "has the field "+decide.Quote(name)+", not one of rule, key, cost")
 		}
 	}
 	return query, nil
@@ -236,7 +236,7 @@ var addressLists = []string{"X-Forwarded-For", "Forwarded"}
 func checkCost(text string) (int64, *problem) {
 	cost, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return 0, badField(fieldCost, "is "+desk.Quote(text)+", not a whole number of 0 or more, below 2^63, in plain digits")
+		return 0, badField(fieldCost, "is "+decide.Quote(text)+", not a whole number of 0 or more, below 2^63, in plain digits")
 	}
 	return int64(cost), nil
 }

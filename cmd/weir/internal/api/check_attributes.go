@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/httplimit"
 )
@@ -22,12 +22,12 @@ const (
 
 // byAttributes reports whether rules in files find what decides a check: the daemon has trusted gateways, which send neither
 // rule nor key nor cost. Such a check has no query, because some gateways pass on that of the client.
-func (c *CheckOptions) byAttributes(force *desk.InForce) bool {
+func (c *CheckOptions) byAttributes(force *decide.InForce) bool {
 	return force.ByAttributes() && c.Gateways != nil && c.Rule == "" && c.Key == "" && c.Cost == ""
 }
 
 // checkAttributes decides by the rules that match the request of the client.
-func (a *API) checkAttributes(force *desk.InForce, w http.ResponseWriter, r *http.Request, who asker) *problem {
+func (a *API) checkAttributes(force *decide.InForce, w http.ResponseWriter, r *http.Request, who asker) *problem {
 	for _, name := range []string{forwardedMethod, forwardedURI, forwardedHost, forwardedFor} {
 		if len(r.Header[name]) == 0 || r.Header[name][0] == "" {
 			return badField(name, "is missing; the gateway must send it with each check")
@@ -54,7 +54,7 @@ func (a *API) checkAttributes(force *desk.InForce, w http.ResponseWriter, r *htt
 }
 
 // denyCheck answers a request that rules refuse without a limit.
-func (a *API) denyCheck(force *desk.InForce, o *rules.Outcome, w http.ResponseWriter, r *http.Request) {
+func (a *API) denyCheck(force *decide.InForce, o *rules.Outcome, w http.ResponseWriter, r *http.Request) {
 	f := httplimit.Refusal{Status: http.StatusForbidden, Message: "The request is refused."}
 	if o.Rule != nil {
 		f.Rule = o.Rule.Name

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/internal/layertest"
 )
@@ -243,7 +243,7 @@ func FuzzCheck(f *testing.F) {
 	}
 	var apis []*API
 	for _, o := range []CheckOptions{{}, {Key: "X-Forwarded-For", Gateways: client}} {
-		apis = append(apis, New(Options{Desk: desk.New(desk.Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Rules: []*weir.Rule{rule}, Log: quiet}), Log: quiet, Check: o}))
+		apis = append(apis, New(Options{Desk: decide.New(decide.Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Rules: []*weir.Rule{rule}, Log: quiet}), Log: quiet, Check: o}))
 	}
 	f.Fuzz(func(t *testing.T, query, forwarded string) {
 		for _, api := range apis {

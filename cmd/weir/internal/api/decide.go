@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -33,7 +33,7 @@ func decideBy(op weir.Op) func(*API, http.ResponseWriter, *http.Request, asker) 
 			a.fail(w, r, err)
 			return
 		}
-		a.tell(c, d, desk.Lease(c.requests), "", c.requests)
+		a.tell(c, d, decide.Lease(c.requests), "", c.requests)
 		if op == weir.OpPeek && len(c.outcome.Requests) == 0 {
 			c.answer = appendMissed(c.answer, c.force, c.requests)
 		}
@@ -76,7 +76,7 @@ func (a *API) decideApart(op weir.Op, c *call, w http.ResponseWriter, r *http.Re
 			if op == weir.OpTake {
 				a.desk.Took(who.Identity, asked, nil, result.Decision)
 			}
-			a.tell(c, result.Decision, desk.Lease(asked), "", asked)
+			a.tell(c, result.Decision, decide.Lease(asked), "", asked)
 			if op == weir.OpPeek {
 				c.answer = appendMissed(c.answer, c.force, asked)
 			}
@@ -117,7 +117,7 @@ func (a *API) problemOf(r *http.Request, err error, patience time.Duration) *pro
 	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
 		detail := bad.Field + " " + bad.Reason
 		if bad.Rule != "" {
-			detail = "rule " + desk.Quote(bad.Rule) + ": " + detail
+			detail = "rule " + decide.Quote(bad.Rule) + ": " + detail
 		}
 		return &problem{status: http.StatusBadRequest, field: bad.Field, detail: detail}
 	}
@@ -138,7 +138,7 @@ func (a *API) problemOf(r *http.Request, err error, patience time.Duration) *pro
 
 // wait takes all requests as soon as the engine admits them, and answers then.
 func (a *API) wait(w http.ResponseWriter, r *http.Request, who asker) {
-	a.patiently(w, r, who, form{}, func(c *call, p desk.Patient) (weir.Decision, string, time.Duration, error) {
+	a.patiently(w, r, who, form{}, func(c *call, p decide.Patient) (weir.Decision, string, time.Duration, error) {
 		d, err := a.desk.Wait(p, c.requests)
 		return d, "", 0, err
 	})
@@ -146,7 +146,7 @@ func (a *API) wait(w http.ResponseWriter, r *http.Request, who asker) {
 
 // reserve takes all requests, after a wait if the caller has patience, and answers with a token.
 func (a *API) reserve(w http.ResponseWriter, r *http.Request, who asker) {
-	a.patiently(w, r, who, form{reserves: true}, func(c *call, p desk.Patient) (weir.Decision, string, time.Duration, error) {
+	a.patiently(w, r, who, form{reserves: true}, func(c *call, p decide.Patient) (weir.Decision, string, time.Duration, error) {
 		requests, estimated := c.force.Estimated(c.requests)
 		d, token, life, err := a.desk.Reserve(p, requests)
 		if estimated && d.Allowed {
@@ -157,11 +157,11 @@ func (a *API) reserve(w http.ResponseWriter, r *http.Request, who asker) {
 }
 
 // patiently reads a request with a patience, asks, and answers with a decision, and with a token if there is something to hold.
-func (a *API) patiently(w http.ResponseWriter, r *http.Request, who asker, f form, ask func(*call, desk.Patient) (weir.Decision, string, time.Duration, error)) {
+func (a *API) patiently(w http.ResponseWriter, r *http.Request, who asker, f form, ask func(*call, decide.Patient) (weir.Decision, string, time.Duration, error)) {
 	c := newCall()
 	defer c.free()
 	control := http.NewResponseController(w)
-	p := desk.Patient{Client: r.Context(), Extend: func(until time.Time) {
+	p := decide.Patient{Client: r.Context(), Extend: func(until time.Time) {
 		_ = control.SetReadDeadline(until) // the server reads, to notice that the client goes away
 		_ = control.SetWriteDeadline(until)
 	}}
@@ -187,9 +187,9 @@ func (a *API) refuseWait(w http.ResponseWriter, r *http.Request, patience time.D
 	switch {
 	case r.Context().Err() != nil:
 		writeProblem(w, hasLeft())
-	case errors.Is(err, desk.ErrSlots):
+	case errors.Is(err, decide.ErrSlots):
 		writeProblem(w, badField(fieldRule, strings.TrimPrefix(err.Error(), "the rule ")+" and answers with a token"))
-	case errors.Is(err, desk.ErrStopping):
+	case errors.Is(err, decide.ErrStopping):
 		writeProblem(w, &problem{status: http.StatusServiceUnavailable, failed: err,
 			detail: "the daemon is stopping, and the caller was not admitted; wait again, at another instance or after a second" + alsoCounted[weir.WasCounted(err)]})
 	case errors.Is(err, weir.ErrQueueFull):

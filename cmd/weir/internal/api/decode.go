@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -32,7 +32,7 @@ const defaultRule = "default"
 
 // decode reads the body into c.requests. It is strict, because a misread request would be admitted wrongly. It
 // refuses unknown and repeated fields, text after the document, fractions, and text that is not UTF-8.
-func (c *call) decode(force *desk.InForce, f form) *problem {
+func (c *call) decode(force *decide.InForce, f form) *problem {
 	c.json.Reset(&c.body)
 	d := decoder{reader: reader{call: c}, InForce: force, form: f}
 	d.document()
@@ -43,7 +43,7 @@ func (c *call) decode(force *desk.InForce, f form) *problem {
 type decoder struct {
 	reader
 	form
-	*desk.InForce
+	*decide.InForce
 	request rules.Attributes // nil unless the body has attributes
 }
 
@@ -119,14 +119,14 @@ func (d *decoder) attributes(at spot) rules.Attributes {
 	d.object(at, func() {
 		name := rules.AttributeName(string(d.text))
 		if kind := d.json.PeekKind(); kind != '"' && kinds[kind] != "" {
-			d.fail(badField(fieldAttributes, "has "+kinds[kind]+" as "+desk.Quote(name)+", not a string"))
+			d.fail(badField(fieldAttributes, "has "+kinds[kind]+" as "+decide.Quote(name)+", not a string"))
 			return
 		}
 		if !d.Config.CanRead(name) {
 			d.stray = name
 		}
 		if _, twice := request[name]; twice {
-			d.fail(badField(fieldAttributes, "have "+desk.Quote(name)+" twice; names of header fields differ in more than case"))
+			d.fail(badField(fieldAttributes, "have "+decide.Quote(name)+" twice; names of header fields differ in more than case"))
 		}
 		request[name] = string(d.string(at))
 		if len(request) > maxAttributes {
@@ -162,7 +162,7 @@ func (d *decoder) add(it item, at spot) {
 	case it.limit != "":
 		it.rule = d.limited(it, at)
 	case it.name != "":
-		d.fail(badField(at.of(fieldRule).String(), "is "+desk.Quote(it.name)+", and "+d.Unnamed(it.name)))
+		d.fail(badField(at.of(fieldRule).String(), "is "+decide.Quote(it.name)+", and "+d.Unnamed(it.name)))
 	case it.rule == nil:
 		rule := d.Rule([]byte(defaultRule))
 		if rule == nil {
@@ -220,7 +220,7 @@ func (d *decoder) rule(at spot) (rule *weir.Rule, unknown string) {
 	switch {
 	case rule != nil:
 	case len(d.text) == 0:
-		d.fail(badField(at.String(), "is "+desk.Quote(string(d.text))+", and no rule has that name"))
+		d.fail(badField(at.String(), "is "+decide.Quote(string(d.text))+", and no rule has that name"))
 	default:
 		unknown = string(d.text)
 	}

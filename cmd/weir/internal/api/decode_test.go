@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // FuzzDecode compares the decoder with the standard library's. A body that it accepts is JSON with the same meaning,
@@ -19,7 +19,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed), true)
 		f.Add([]byte(seed), false)
 	}
-	force := newAPIWith(f, desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{})}, usual, "other=fixed window 5/1m").desk.InForce()
+	force := newAPIWith(f, decide.Options{Engine: weir.NewMemory(weir.MemoryOptions{})}, usual, "other=fixed window 5/1m").desk.InForce()
 	f.Fuzz(func(t *testing.T, body []byte, negative bool) {
 		c := newCall()
 		defer c.free()

@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/layer"
 )
 
 func TestReadinessAsksForTheEngineOnlyIfTold(t *testing.T) {
 	fails := ""
-	api := newAPIWith(t, desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Fails: func() string { return fails }}, usual)
+	api := newAPIWith(t, decide.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Fails: func() string { return fails }}, usual)
 	for _, path := range []string{"/readyz", "/readyz?engine=0", "/readyz?engine=1"} {
 		if w := get(api, path); w.Code != http.StatusOK {
 			t.Errorf("%s with an engine that is never away: got %d %s, want 200", path, w.Code, w.Body)
@@ -38,7 +38,7 @@ func TestReadinessAsksForTheEngineOnlyIfTold(t *testing.T) {
 func TestDecisionsThatAnOutageFailsAreNotLogged(t *testing.T) {
 	var log strings.Builder
 	fails := ""
-	api := newAPIWith(t, desk.Options{Engine: undecided(&layer.OutageError{Op: weir.OpTake}), Log: slog.New(slog.NewTextHandler(&log, nil)), Fails: func() string { return fails }}, usual)
+	api := newAPIWith(t, decide.Options{Engine: undecided(&layer.OutageError{Op: weir.OpTake}), Log: slog.New(slog.NewTextHandler(&log, nil)), Fails: func() string { return fails }}, usual)
 	if w := post(api, "/v1/take", `{"key":"a"}`); w.Code != http.StatusServiceUnavailable || log.Len() > 0 {
 		t.Errorf("got %d and the log %q, want 503 and none", w.Code, &log)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // The fields of a token of a key, and their bounds.
@@ -66,7 +66,7 @@ func (a *API) decodeKeyToken(c *call, w http.ResponseWriter, r *http.Request) (a
 	force := a.desk.InForce()
 	switch {
 	case force.Rule([]byte(asked.rule)) == nil:
-		return asked, badField(fieldRule, "is "+desk.Quote(asked.rule)+", and "+force.Unnamed(asked.rule))
+		return asked, badField(fieldRule, "is "+decide.Quote(asked.rule)+", and "+force.Unnamed(asked.rule))
 	case !asked.hasKey:
 		return asked, badField(fieldKey, "is missing")
 	case len(asked.key) > maxTokenKey:
@@ -74,7 +74,7 @@ func (a *API) decodeKeyToken(c *call, w http.ResponseWriter, r *http.Request) (a
 	case asked.lasts < time.Second || asked.lasts > auth.LongestKeyToken:
 		return asked, badField(fieldLasts, fmt.Sprintf("is not within 1 and %d seconds", auth.LongestKeyToken/time.Second))
 	case asked.plan != "" && (force.Config == nil || !force.Config.HasPlan(asked.rule, asked.plan)):
-		return asked, badField(fieldPlan, "is "+desk.Quote(asked.plan)+", and the rule has no such plan")
+		return asked, badField(fieldPlan, "is "+decide.Quote(asked.plan)+", and the rule has no such plan")
 	}
 	return asked, nil
 }

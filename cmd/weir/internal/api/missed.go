@@ -5,19 +5,19 @@ import (
 	"fmt"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // appendMissed adds warnings of keys that no request by attributes has, which a peek or a reset misses. Callers
 // that name rule and key themselves may have such keys.
-func appendMissed(answer []byte, force *desk.InForce, requests []weir.Request) []byte {
+func appendMissed(answer []byte, force *decide.InForce, requests []weir.Request) []byte {
 	if force.Config == nil {
 		return answer
 	}
 	var warnings []string
 	for _, q := range requests {
 		if why, _ := force.Config.NoKey(q.Rule.Name(), q.Key, false); why != "" {
-			warnings = append(warnings, fmt.Sprintf("no request by attributes has the key %s under rule %s: %s", desk.Quote(q.Key), desk.Quote(q.Rule.Name()), why))
+			warnings = append(warnings, fmt.Sprintf("no request by attributes has the key %s under rule %s: %s", decide.Quote(q.Key), decide.Quote(q.Rule.Name()), why))
 		}
 	}
 	if len(warnings) == 0 {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -82,7 +82,7 @@ func TestARecordByAttributesCountsBesideToo(t *testing.T) {
 	a := newConfiguredWith(t, `rules:
   - {name: spent, match: {path: /}, key: client, limit: 10/h, candidate: 5/h}
   - {name: tried, match: {path: /}, key: client, limit: 5/h, shadow: true}
-`, desk.Options{Compared: func(name string, _, beside weir.Decision, err error) {
+`, decide.Options{Compared: func(name string, _, beside weir.Decision, err error) {
 		compared <- fmt.Sprint(name, " ", beside.Remaining, " ", err)
 	}})
 	if got := post(a, "/v1/record", `{"attributes":{"path":"/","client":"192.0.2.1"},"cost":3}`).Body.String(); !strings.Contains(got, `"rule":"spent","key":"192.0.2.1","limit":10,"remaining":7,`) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // fault is a faulty request and the expected problem.
@@ -112,7 +112,7 @@ func TestFaultsSayWhatAndWhere(t *testing.T) {
 	}
 	f := newFixture(t, usual, "line=leaky bucket 1/s queue 5")
 	for _, bad := range faults {
-		checkProblem(t, desk.Quote(bad.path+" "+bad.body), post(f, "/v1/"+bad.path, bad.body), bad)
+		checkProblem(t, decide.Quote(bad.path+" "+bad.body), post(f, "/v1/"+bad.path, bad.body), bad)
 	}
 	w := post(f, "/v1/peek", `{"key":"a"}`)
 	if !strings.Contains(w.Body.String(), `"remaining":20,`) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 )
 
@@ -28,7 +28,7 @@ func newQuotas(t *testing.T, rules ...string) *API {
 			t.Fatal(err)
 		}
 	}
-	return newAPIWith(t, desk.Options{Engine: engine, Log: log}, rules...)
+	return newAPIWith(t, decide.Options{Engine: engine, Log: log}, rules...)
 }
 
 // resetAt returns the field of an answer, or "".
@@ -103,7 +103,7 @@ func TestARefusalTellsTheEndByTheClockOfTheEngine(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(12 * time.Hour)
 			engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return time.Now().Add(ahead).UnixNano() }})
-			a := newAPIWith(t, desk.Options{Engine: engine}, "default=quota 1/day in Asia/Tokyo")
+			a := newAPIWith(t, decide.Options{Engine: engine}, "default=quota 1/day in Asia/Tokyo")
 			for range 2 {
 				if got := resetAt(post(a, "/v1/take", `{"key":"a"}`).Body.String()); got != "2000-01-02T00:00:00+09:00" {
 					t.Errorf("ahead by %v: reset_at is %s", ahead, got)

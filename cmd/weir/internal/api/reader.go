@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -132,13 +132,13 @@ func (r *reader) end() {
 
 // unknown describes a field that r.text names and that is none of the known ones.
 func (r *reader) unknown(at spot, known ...string) {
-	r.fail(badField(at.String(), fmt.Sprintf("has the field %s, not one of %s", desk.Quote(string(r.text)), strings.Join(known, ", "))))
+	r.fail(badField(at.String(), fmt.Sprintf("has the field %s, not one of %s", decide.Quote(string(r.text)), strings.Join(known, ", "))))
 }
 
 // agree refuses a text of the body that differs from that of its header field.
 func (r *reader) agree(at spot, text, name, header string) {
 	if header != "" && text != header {
-		r.fail(badField(at.String(), "is "+desk.Quote(text)+", and the header field "+name+" is "+desk.Quote(header)))
+		r.fail(badField(at.String(), "is "+decide.Quote(text)+", and the header field "+name+" is "+decide.Quote(header)))
 	}
 }
 
@@ -192,7 +192,7 @@ func (r *reader) wrong(at spot, what string) {
 }
 
 // notJSON describes an error of the JSON library.
-func notJSON(err error) *problem { return badField("body", desk.NotJSON(err)) }
+func notJSON(err error) *problem { return badField("body", decide.NotJSON(err)) }
 
 // call is the memory of one request. Later requests reuse it.
 type call struct {
@@ -205,7 +205,7 @@ type call struct {
 	calls    []weir.Call
 	results  []weir.Result
 	answer   []byte
-	force    *desk.InForce
+	force    *decide.InForce
 	outcome  rules.Outcome  // of a request that attributes describe
 	held     []weir.Request // of a reservation whose units were estimated
 	stray    string         // of an attribute that no rule can read

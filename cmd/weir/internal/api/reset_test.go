@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // Whoever may reset keys may do so at any port, so each key leaves a line there as well.
 func TestAResetLeavesALineForEachKey(t *testing.T) {
 	var log strings.Builder
-	a := newAPIWith(t, desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Log: slog.New(slog.NewTextHandler(&log, nil))}, usual)
+	a := newAPIWith(t, decide.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Log: slog.New(slog.NewTextHandler(&log, nil))}, usual)
 	if w := post(a, "/v1/reset", `{"rule":"unknown","key":"a"}`); w.Code != 400 || log.Len() > 0 {
 		t.Errorf("a reset of an unknown rule: got %d and the log %s, want 400 and no line", w.Code, &log)
 	}

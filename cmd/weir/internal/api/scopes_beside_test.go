@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/httplimit"
 )
 
@@ -26,7 +26,7 @@ func TestShadowsOutsideTheScopeOfACallerAreNotAsked(t *testing.T) {
 		for path, want := range map[string]string{"/login": "login~candidate", "/other": ""} {
 			synctest.Test(t, func(t *testing.T) {
 				var tried []string
-				a := newConfiguredWith(t, file, desk.Options{Compared: func(name string, _, _ weir.Decision, _ error) { tried = append(tried, name) }})
+				a := newConfiguredWith(t, file, decide.Options{Compared: func(name string, _, _ weir.Decision, _ error) { tried = append(tried, name) }})
 				gateways, err := httplimit.NewClient(httplimit.ClientOptions{Trusted: []string{"10.0.0.0/8"}})
 				if err != nil {
 					t.Fatal(err)

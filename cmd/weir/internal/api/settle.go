@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // The fields of settle and renew.
@@ -56,11 +56,11 @@ func (a *API) withToken(w http.ResponseWriter, r *http.Request, costs bool, do f
 		writeJSON(w, answer)
 	} else if d, ok := errors.AsType[*auth.Denied](err); ok {
 		writeProblem(w, denied(*d))
-	} else if wrong, ok := errors.AsType[*desk.CostsError](err); ok {
+	} else if wrong, ok := errors.AsType[*decide.CostsError](err); ok {
 		writeProblem(w, badField(fieldCosts, fmt.Sprintf("has length %d, not %d: one for each request", wrong.Costs, wrong.Requests)))
-	} else if err == desk.ErrToken || err == desk.ErrLost {
+	} else if err == decide.ErrToken || err == decide.ErrLost {
 		writeProblem(w, &problem{status: http.StatusNotFound, field: fieldToken, detail: strings.Replace(err.Error(), "the token", fieldToken, 1)})
-	} else if err == desk.ErrCrowded {
+	} else if err == decide.ErrCrowded {
 		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: err.Error()})
 	} else {
 		a.fail(w, r, err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
@@ -21,9 +21,9 @@ const (
 
 // statsAnswer is the answer to GET /v1/stats.
 type statsAnswer struct {
-	*engineStats                   // nil if the engine keeps none
-	Waiting      desk.WaitingStats `json:"waiting"`
-	Reloads      *reloadStats      `json:"reloads,omitempty"` // nil without rules in files
+	*engineStats                     // nil if the engine keeps none
+	Waiting      decide.WaitingStats `json:"waiting"`
+	Reloads      *reloadStats        `json:"reloads,omitempty"` // nil without rules in files
 }
 
 // engineStats are the statistics of the engine.
@@ -98,7 +98,7 @@ func readTop(query string) (int, *problem) {
 	}
 	for name := range fields {
 		if name != "top" {
-			return 0, badField("query", "has the field "+desk.Quote(name)+", not top")
+			return 0, badField("query", "has the field "+decide.Quote(name)+", not top")
 		}
 	}
 	texts := fields["top"]
@@ -111,7 +111,7 @@ func readTop(query string) (int, *problem) {
 	}
 	n, err := strconv.Atoi(texts[0])
 	if err != nil || n < 0 || n > mostTop {
-		return 0, badField("top", fmt.Sprintf("is %s, not a whole number from 0 to %d", desk.Quote(texts[0]), mostTop))
+		return 0, badField("top", fmt.Sprintf("is %s, not a whole number from 0 to %d", decide.Quote(texts[0]), mostTop))
 	}
 	return n, nil
 }

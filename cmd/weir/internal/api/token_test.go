@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/layer"
 )
@@ -87,7 +87,7 @@ func TestASettlementDuringAnOutageCanBeTriedAgain(t *testing.T) {
 				return weir.Answer{}, errors.New("connection refused")
 			}
 			return memory.Do(ctx, call)
-		}, memory.Check), layer.GuardOptions{Logger: slog.New(slog.DiscardHandler), Peers: 1, Rules: map[string]layer.Policy{desk.SettledRule: layer.Deny, desk.HereRule: layer.Local}})
+		}, memory.Check), layer.GuardOptions{Logger: slog.New(slog.DiscardHandler), Peers: 1, Rules: map[string]layer.Policy{decide.SettledRule: layer.Deny, decide.HereRule: layer.Local}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +248,7 @@ func TestATokenEndsWithItsLife(t *testing.T) {
 
 // secretly returns an API on an engine whose daemons share a secret.
 func secretly(t *testing.T, engine weir.Engine, secret string, rules ...string) *API {
-	return newAPIWith(t, desk.Options{Engine: layertest.Around(engine), Secret: func(context.Context) ([]byte, error) { return []byte(secret), nil }}, rules...)
+	return newAPIWith(t, decide.Options{Engine: layertest.Around(engine), Secret: func(context.Context) ([]byte, error) { return []byte(secret), nil }}, rules...)
 }
 
 func TestEveryDaemonOnAnEngineHonoursATokenOnce(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/internal/randtest"
 )
@@ -134,7 +134,7 @@ func TestABlockRefusesEveryWaitAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		engine := table.Around(weir.NewMemory(weir.MemoryOptions{}))
-		a := newAPIWith(t, desk.Options{Engine: engine, Log: log}, "default=token bucket 1/10s burst 1")
+		a := newAPIWith(t, decide.Options{Engine: engine, Log: log}, "default=token bucket 1/10s burst 1")
 		table.OnChange(a.desk.Changed)
 		post(a, "/v1/take", `{"key":"a"}`)
 		callers := []*caller{send(a, "/v1/wait", `{"key":"a","patience":30}`), send(a, "/v1/reserve", `{"key":"a","patience":30}`)}

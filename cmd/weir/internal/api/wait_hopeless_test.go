@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/internal/waittest"
 )
@@ -66,7 +66,7 @@ func grantsBeside(t *testing.T, engine weir.Engine, limit string, others []strin
 		t.Fatal(err)
 	}
 	engine = table.Around(engine)
-	a := newAPIWith(t, desk.Options{Engine: engine, Log: log}, "r="+limit)
+	a := newAPIWith(t, decide.Options{Engine: engine, Log: log}, "r="+limit)
 	table.OnChange(a.desk.Changed)
 	if _, err := table.Set(t.Context(), &override.Entry{Key: "blocked", Limit: override.Block, Until: time.Now().Add(time.Hour)}, engine); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/internal/layertest"
 )
 
@@ -102,7 +102,7 @@ func TestWaitsAreBoundedByTheCallersPatience(t *testing.T) {
 
 func TestWaitsAreBoundedByTheDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAPIWith(t, desk.Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Wait: desk.WaitOptions{Longest: 5 * time.Second, Callers: 2}}, "jobs=concurrency 1 lease 10m")
+		a := newAPIWith(t, decide.Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Wait: decide.WaitOptions{Longest: 5 * time.Second, Callers: 2}}, "jobs=concurrency 1 lease 10m")
 		const ask = `{"rule":"jobs","key":"a","patience":3600}`
 		post(a, "/v1/reserve", ask)
 		first, second := send(a, "/v1/reserve", ask), send(a, "/v1/reserve", ask)
@@ -121,7 +121,7 @@ func TestWaitsAreBoundedByTheDaemon(t *testing.T) {
 func TestTheMemoryOfWaitingCallersIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const places, place = 64, 16 << 10
-		a := newAPIWith(t, desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Wait: desk.WaitOptions{Callers: places}}, slowly, "one=token bucket 1/10s burst 1")
+		a := newAPIWith(t, decide.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Wait: decide.WaitOptions{Callers: places}}, slowly, "one=token bucket 1/10s burst 1")
 		post(a, "/v1/take", `{"rule":"one","key":"a"}`)
 		large := `{"patience":30,"requests":[{"rule":"one","key":"a"},` + strings.TrimPrefix(askFor(100, 4096, ""), `{"requests":[`)
 		before := heapInUse()

@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/backtest"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/accesslog"
 	"github.com/weirflow/weir/internal/randtest"
@@ -101,7 +101,7 @@ type daemon struct {
 func newDaemon(config *rules.Config) *daemon {
 	d := &daemon{}
 	log := slog.New(slog.DiscardHandler)
-	d.API = api.New(api.Options{Log: log, Desk: desk.New(desk.Options{
+	d.API = api.New(api.Options{Log: log, Desk: decide.New(decide.Options{
 		Engine: weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return d.now }}), Rules: config.Named(), Config: config, Log: log,
 		Recorded: func(requests []weir.Request, allowed bool) {
 			for _, q := range requests {

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/kuadrantpb"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
 	"github.com/weirflow/weir/layer"
@@ -24,8 +24,8 @@ import (
 // Server answers calls by the rules in use. It is safe for concurrent use.
 type Server struct {
 	kuadrantpb.UnimplementedRateLimitServiceServer
-	Envoy *rls.Server      // finds the rules of descriptors
-	Holds desk.HoldOptions // Life is the longest, and that of a Reserve without a ttl
+	Envoy *rls.Server        // finds the rules of descriptors
+	Holds decide.HoldOptions // Life is the longest, and that of a Reserve without a ttl
 }
 
 // CheckRateLimit asks whether one hit would be admitted, whatever the hits of the call.
@@ -110,7 +110,7 @@ func (s *Server) failed(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case err == desk.ErrHolds || err == desk.ErrCrowded:
+	case err == decide.ErrHolds || err == decide.ErrCrowded:
 		return status.Error(codes.ResourceExhausted, "kuadrant: "+err.Error())
 	case errors.Is(err, weir.ErrRequest) || weir.WasCounted(err) == weir.CountedNo:
 		return s.Envoy.Failed(ctx, err)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/kuadrantpb"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
@@ -47,9 +47,9 @@ func start(t *testing.T, file string, may auth.Scope, compat bool) *grpc.ClientC
 		config.Foreign = &envoyproxy.Config{}
 	}
 	log := slog.New(slog.DiscardHandler)
-	d := desk.New(desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Config: config, Log: log})
+	d := decide.New(decide.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Config: config, Log: log})
 	envoy := rls.New(rls.Options{Desk: d, Headers: httplimit.NoHeaders, Log: log, Auth: &auth.Port{Open: auth.Anyone("test", may)}})
-	s := &Server{Envoy: envoy, Holds: desk.HoldOptions{Life: time.Minute, Share: 50}}
+	s := &Server{Envoy: envoy, Holds: decide.HoldOptions{Life: time.Minute, Share: 50}}
 	port := rls.NewPort(envoy, rls.PortOptions{Connections: 10, MaxAge: time.Hour, Grace: time.Second, Unready: func() string { return "" },
 		Beside: func(services grpc.ServiceRegistrar) { kuadrantpb.RegisterRateLimitServiceServer(services, s) }})
 	on, err := net.Listen("tcp", "127.0.0.1:0")

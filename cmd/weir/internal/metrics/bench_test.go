@@ -19,7 +19,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 )
 
@@ -33,13 +33,13 @@ func BenchmarkTakeOverHTTP(b *testing.B) {
 		b.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	plain := api.New(api.Options{Desk: desk.New(desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []*weir.Rule{rule}, Log: log})})
+	plain := api.New(api.Options{Desk: decide.New(decide.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []*weir.Rule{rule}, Log: log})})
 	seen := metrics.New("memory", log)
 	observed, err := seen.Observe(weir.NewMemory(weir.MemoryOptions{}))
 	if err != nil {
 		b.Fatal(err)
 	}
-	counted := api.New(api.Options{Desk: desk.New(desk.Options{Engine: observed, Rules: []*weir.Rule{rule}, Log: log})})
+	counted := api.New(api.Options{Desk: decide.New(decide.Options{Engine: observed, Rules: []*weir.Rule{rule}, Log: log})})
 	asks := []*asks{newAsks(b, http.HandlerFunc(bare)), newAsks(b, plain), newAsks(b, seen.HTTP(counted, counted.Serves))}
 	for b.Loop() {
 		for range 81 {

@@ -21,7 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/notice"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
@@ -172,7 +172,7 @@ func (m *Metrics) Compared(name string, inForce, beside weir.Decision, err error
 }
 
 // Told counts the units of a cost that a caller reported after the work.
-func (m *Metrics) Told(rule string, units int64, what desk.Told) {
+func (m *Metrics) Told(rule string, units int64, what decide.Told) {
 	m.told.WithLabelValues(rule, string(what)).Add(float64(units))
 }
 

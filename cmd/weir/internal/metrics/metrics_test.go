@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/cmd/weir/internal/top"
@@ -159,7 +159,7 @@ func TestShadowsAndCandidatesAreNotAmongTheDecisions(t *testing.T) {
 func TestTheEndsOfCertificatesAreTold(t *testing.T) {
 	m, failing := metrics.New("memory", slog.New(slog.DiscardHandler)), false
 	engine := weir.NewMemory(weir.MemoryOptions{})
-	m.Watch(metrics.Sources{Engine: engine, Desk: desk.New(desk.Options{Engine: engine}), Unready: func() string { return "" }, CredentialsFail: func() bool { return failing },
+	m.Watch(metrics.Sources{Engine: engine, Desk: decide.New(decide.Options{Engine: engine}), Unready: func() string { return "" }, CredentialsFail: func() bool { return failing },
 		Certificates: func() map[string]time.Time { return map[string]time.Time{"tls-cert": time.Unix(1700000000, 0)} }})
 	wantLines(t, m, `weir_certificate_expiry_timestamp_seconds{flag="tls-cert"} 1.7e+09`, "weir_credentials_reload_failing 0")
 	failing = true

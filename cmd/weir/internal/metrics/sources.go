@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/xds"
 )
@@ -16,7 +16,7 @@ import (
 // Sources are what a scrape reads.
 type Sources struct {
 	Engine weir.Engine
-	Desk   *desk.Desk
+	Desk   *decide.Desk
 	Rules  *rulefiles.Set // nil without rules in files
 	// Unready returns why the daemon wants no new work, or "".
 	Unready func() string

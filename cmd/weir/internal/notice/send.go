@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // Hook sends events to a receiver, one after the other, as Standard Webhooks has it: signed, with an identity that stays the same when
@@ -31,7 +31,7 @@ type Hook struct {
 	pause   time.Duration // after the first attempt
 
 	sent, failed, full atomic.Uint64
-	drops              desk.RareLog
+	drops              decide.RareLog
 }
 
 // The bounds of a hook.

@@ -17,12 +17,12 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // Options configure a Server.
 type Options struct {
-	Desk *desk.Desk
+	Desk *decide.Desk
 	// Auth says who a client is.
 	Auth *auth.Port
 	// Clients bounds the connections.
@@ -46,7 +46,7 @@ const mostLarge = 64
 // Server answers on one listener.
 type Server struct {
 	Options
-	limits desk.Limits[cellLimit, *weir.Rule]
+	limits decide.Limits[cellLimit, *weir.Rule]
 	texts  texts
 	large  atomic.Int32    // commands that are large and have not fully arrived
 	ctx    context.Context // ends with Shutdown

@@ -18,7 +18,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // pipes is a listener in memory.
@@ -48,14 +48,14 @@ type daemon struct {
 // setup is what a server of tests is made of.
 type setup struct {
 	Options
-	desk desk.Options
+	desk decide.Options
 }
 
 func start(t testing.TB, change func(*setup)) *daemon {
 	log := slog.New(slog.DiscardHandler)
 	o := setup{
 		Options{Clients: 100, Log: log, Auth: &auth.Port{Open: auth.Anyone("test", auth.All)}},
-		desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Log: log},
+		decide.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Log: log},
 	}
 	for _, text := range []string{"login=token bucket 5/m", "day=fixed window 100/d", "slow=leaky bucket 1/s queue 3", "one=concurrency 2 lease 30s"} {
 		r, err := weir.ParseRule(text)
@@ -67,7 +67,7 @@ func start(t testing.TB, change func(*setup)) *daemon {
 	if change != nil {
 		change(&o)
 	}
-	o.Desk = desk.New(o.desk)
+	o.Desk = decide.New(o.desk)
 	d := &daemon{New(o.Options), &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}}
 	go func() { _ = d.Serve(d.on) }()
 	t.Cleanup(func() {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // verb serves WEIR.TAKE, PEEK, RECORD and RETURN: rule key [cost], or rule key cost several times.
@@ -45,7 +45,7 @@ func (c *conn) read3(requests []weir.Request, name []byte, words [][]byte, scope
 		}
 		requests = append(requests, rule.For(c.text(words[1]), cost))
 	}
-	if refused := desk.May(c.who, scope, requests); refused != nil {
+	if refused := decide.May(c.who, scope, requests); refused != nil {
 		return nil, noPermission(*refused)
 	}
 	return requests, nil
@@ -81,7 +81,7 @@ const maxWait = int64(24 * time.Hour / time.Millisecond)
 
 // wait serves WEIR.WAIT milliseconds rule key [cost] …. It holds back the later commands of its connection, and ends with it.
 func (c *conn) wait(args [][]byte) error {
-	return c.patiently(args, func(p desk.Patient, requests []weir.Request) error {
+	return c.patiently(args, func(p decide.Patient, requests []weir.Request) error {
 		d, err := c.server.Desk.Wait(p, requests)
 		if err == nil {
 			c.appendDecision(asDecision, d, requests)
@@ -93,7 +93,7 @@ func (c *conn) wait(args [][]byte) error {
 // reserve serves WEIR.RESERVE milliseconds rule key [cost] …. It answers with a token, which is empty after a refusal, and the
 // decision.
 func (c *conn) reserve(args [][]byte) error {
-	return c.patiently(args, func(p desk.Patient, requests []weir.Request) error {
+	return c.patiently(args, func(p decide.Patient, requests []weir.Request) error {
 		force := c.server.Desk.InForce()
 		if len(args) == 4 && force.Estimates(requests[0].Rule) {
 			requests[0].Cost = 0 // the client has no estimate
@@ -109,7 +109,7 @@ func (c *conn) reserve(args [][]byte) error {
 }
 
 // patiently asks for requests while the connection stays.
-func (c *conn) patiently(args [][]byte, ask func(desk.Patient, []weir.Request) error) error {
+func (c *conn) patiently(args [][]byte, ask func(decide.Patient, []weir.Request) error) error {
 	if len(args) < 4 {
 		return errArity(string(args[0]))
 	}
@@ -127,16 +127,16 @@ func (c *conn) patiently(args [][]byte, ask func(desk.Patient, []weir.Request) e
 	ctx, cancel := context.WithCancel(c.server.ctx)
 	defer cancel()
 	end := c.arrives(cancel)
-	err = ask(desk.Patient{Client: ctx, Patience: time.Duration(patience) * time.Millisecond}, requests)
+	err = ask(decide.Patient{Client: ctx, Patience: time.Duration(patience) * time.Millisecond}, requests)
 	end()
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, desk.ErrStopping) || c.server.ctx.Err() != nil:
+	case errors.Is(err, decide.ErrStopping) || c.server.ctx.Err() != nil:
 		return errors.New("UNAVAILABLE the daemon is stopping, and the caller was not admitted")
 	case ctx.Err() != nil: // which fails no engine
 		return errors.New("UNAVAILABLE the client closed the connection while it waited, and was not admitted")
-	case errors.Is(err, desk.ErrSlots):
+	case errors.Is(err, decide.ErrSlots):
 		return fmt.Errorf("ERR %w", err)
 	case errors.Is(err, weir.ErrQueueFull):
 		return errors.New("UNAVAILABLE too many callers wait, and nothing was taken; ask again, or raise weir serve --max-waiting")
@@ -161,12 +161,12 @@ func (c *conn) settle(args [][]byte) error {
 		costs = append(costs, cost)
 	}
 	err := c.server.Desk.Settle(c.server.ctx, c.who, string(args[1]), false, costs...)
-	_, number := errors.AsType[*desk.CostsError](err)
+	_, number := errors.AsType[*decide.CostsError](err)
 	refused, lacks := errors.AsType[*auth.Denied](err)
 	switch {
 	case lacks:
 		return noPermission(*refused)
-	case number, err == desk.ErrToken:
+	case number, err == decide.ErrToken:
 		return fmt.Errorf("ERR %w", err)
 	case err != nil:
 		return c.failure(err)

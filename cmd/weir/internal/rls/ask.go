@@ -5,12 +5,12 @@ import (
 	"context"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // decide makes one call to the engine, if the call needs it. If a rule refuses without the engine, or a question beside it
 // is refused, nothing is taken.
-func (c *call) decide(ctx context.Context, engine *desk.Desk) error {
+func (c *call) decide(ctx context.Context, engine *decide.Desk) error {
 	if len(c.parts) > 1 {
 		if err := c.askFirst(ctx, engine); err != nil {
 			return err
@@ -47,7 +47,7 @@ func (c *call) decide(ctx context.Context, engine *desk.Desk) error {
 }
 
 // askFirst asks the questions beside what is taken, in one call. One that is refused keeps the others from taking.
-func (c *call) askFirst(ctx context.Context, engine *desk.Desk) error {
+func (c *call) askFirst(ctx context.Context, engine *decide.Desk) error {
 	if len(c.takes) == 0 || !c.decision.Allowed {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -103,7 +103,7 @@ func (s *Server) decide(ctx context.Context, who *auth.Identity, in *inUse, r *s
 }
 
 // tell tells of what rules decided without the engine, and of what is recorded, each by itself.
-func (c *call) tell(ctx context.Context, d *desk.Desk) {
+func (c *call) tell(ctx context.Context, d *decide.Desk) {
 	for i := range c.parts {
 		p := &c.parts[i]
 		switch {

@@ -22,7 +22,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/httplimit"
@@ -30,7 +30,7 @@ import (
 
 // Options configure a Server.
 type Options struct {
-	Desk *desk.Desk
+	Desk *decide.Desk
 	// Headers is the format of the header fields for Envoy's client. Retry-After is in all refusals.
 	Headers httplimit.Headers
 	Log     *slog.Logger
@@ -47,7 +47,7 @@ type Server struct {
 	service.UnimplementedRateLimitServiceServer
 	Options
 	use       atomic.Pointer[inUse]
-	ownLimits desk.Limits[ownLimit, *ruled]
+	ownLimits decide.Limits[ownLimit, *ruled]
 	large     atomic.Int32 // calls in JSON above smallCall that are being read or decided
 }
 

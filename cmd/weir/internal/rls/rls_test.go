@@ -21,7 +21,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/internal/gatewaytest"
@@ -30,7 +30,7 @@ import (
 // setup is what a service of tests is made of.
 type setup struct {
 	Options
-	desk desk.Options
+	desk decide.Options
 }
 
 // newServer returns a service of rules, at midnight, and the clock.
@@ -44,12 +44,12 @@ func newServer(t testing.TB, file string, change func(*setup)) (*Server, *time.T
 	log := slog.New(slog.DiscardHandler)
 	o := setup{
 		Options{Headers: httplimit.NoHeaders, Log: log, Auth: &auth.Port{Open: auth.Anyone("test", auth.Local)}},
-		desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now.UnixNano() }}), Config: config, Log: log},
+		decide.Options{Engine: weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now.UnixNano() }}), Config: config, Log: log},
 	}
 	if change != nil {
 		change(&o)
 	}
-	o.Desk = desk.New(o.desk)
+	o.Desk = decide.New(o.desk)
 	return New(o.Options), &now
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -49,7 +49,7 @@ func divide(told, requests []weir.Request) (allTold, others []weir.Request) {
 }
 
 // countTold counts the told costs of a call.
-func (c *call) countTold(ctx context.Context, who *auth.Identity, d *desk.Desk) {
+func (c *call) countTold(ctx context.Context, who *auth.Identity, d *decide.Desk) {
 	if len(c.told.costs)+len(c.told.beside) == 0 {
 		return
 	}

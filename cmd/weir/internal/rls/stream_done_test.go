@@ -16,7 +16,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -134,7 +134,7 @@ func TestTheUnitsOfToldCostsAreAccountedFor(t *testing.T) {
 	var got []string
 	fails := false
 	s, _ := newServer(t, tokens, func(o *setup) {
-		o.desk.Told = func(rule string, units int64, what desk.Told) {
+		o.desk.Told = func(rule string, units int64, what decide.Told) {
 			got = append(got, fmt.Sprint(rule, " ", units, " ", what))
 		}
 		o.desk.Engine = weir.Wrap(o.desk.Engine, func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {

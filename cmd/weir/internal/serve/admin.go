@@ -7,7 +7,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/admin"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
@@ -65,7 +65,7 @@ func (o *options) sharedOverrides(ctx context.Context, log *slog.Logger, engine 
 }
 
 // admin returns what weir ctl asks for.
-func (o *options) admin(decides *desk.Desk, d *started, watching *live.Live) admin.Options {
+func (o *options) admin(decides *decide.Desk, d *started, watching *live.Live) admin.Options {
 	options := admin.Options{Engine: d.engine.Engine, Overrides: d.changed.Table, Fleeting: d.engine.memory != nil && o.state.path == "", Rules: decides.Rules, Drain: d.drain, Policy: d.engine.answered,
 		Warnings: d.used.warnings, Mode: d.modes.set, IsShadow: d.modes.isShadow, Origin: d.used.pushed.origin, CheckKey: o.gateway.key != "", Log: d.log, Live: watching}
 	if o.state.path != "" {

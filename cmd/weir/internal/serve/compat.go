@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
 	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
@@ -130,7 +130,7 @@ func (o *compatOptions) warn(log *slog.Logger, config *rules.Config) {
 }
 
 // unhealthy returns why health checks fail, or "". The other program may be told to fail them without a connection to Redis.
-func (o *compatOptions) unhealthy(a *api.API, d *desk.Desk) string {
+func (o *compatOptions) unhealthy(a *api.API, d *decide.Desk) string {
 	if o.settings.EngineHealth {
 		return cmp.Or(a.Unready(), d.EngineFails())
 	}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 )
 
@@ -108,7 +108,7 @@ func TestReloadsUnderLoadLoseNoDecision(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := func() int64 { return 0 }
-	d := desk.New(desk.Options{Engine: weir.NewMemory(weir.MemoryOptions{Clock: clock}), Rules: set.Config().Named(), Config: set.Config(), Log: slog.New(slog.DiscardHandler)})
+	d := decide.New(decide.Options{Engine: weir.NewMemory(weir.MemoryOptions{Clock: clock}), Rules: set.Config().Named(), Config: set.Config(), Log: slog.New(slog.DiscardHandler)})
 	a := api.New(api.Options{Desk: d})
 	ask := func(path string) (answer struct {
 		Allowed   bool

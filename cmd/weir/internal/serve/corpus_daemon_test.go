@@ -28,7 +28,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
@@ -160,8 +160,8 @@ func (d *corpusDaemon) assemble(t *testing.T, o *corpusFiles, engine weir.Engine
 	}
 	check, err := o.gateway.options(log, o.config != nil)
 	must(t, err)
-	decides := desk.New(desk.Options{Engine: engine, Beside: d.beside, Rules: named, Config: o.config, Log: log, Patience: o.patience,
-		Recorded: d.asked, Judged: judged, Compared: compared, Secret: func(context.Context) ([]byte, error) { return []byte("secret"), nil }, Wait: desk.WaitOptions{Callers: o.waiting}})
+	decides := decide.New(decide.Options{Engine: engine, Beside: d.beside, Rules: named, Config: o.config, Log: log, Patience: o.patience,
+		Recorded: d.asked, Judged: judged, Compared: compared, Secret: func(context.Context) ([]byte, error) { return []byte("secret"), nil }, Wait: decide.WaitOptions{Callers: o.waiting}})
 	var also map[string]http.Handler
 	if o.config != nil {
 		d.envoy = rls.New(rls.Options{Desk: decides, Headers: headerFormats[o.headers], Log: log, Auth: d.auth, Stats: &o.compat.stats})

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/engineflags"
 	"github.com/weirflow/weir/cmd/weir/internal/notice"
 	"github.com/weirflow/weir/cmd/weir/internal/peers"
@@ -130,9 +130,9 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 		return nil, err
 	}
 	guard.Logger, guard.OnChange = log, chosen.health.changed
-	guard.Rules[desk.SettledRule], guard.Rules[notice.MarkRule] = layer.Deny, layer.Deny
+	guard.Rules[decide.SettledRule], guard.Rules[notice.MarkRule] = layer.Deny, layer.Deny
 	if o.layers.Given() {
-		guard.Rules[desk.HereRule] = layer.Local
+		guard.Rules[decide.HereRule] = layer.Local
 		if guard.PeersNow == nil {
 			guard.Peers = max(guard.Peers, 1)
 		}
@@ -295,7 +295,7 @@ func (o *engineOptions) dial(ctx context.Context, log *slog.Logger, rules []*wei
 	}
 	err = checkRules(engine, rules)
 	if err == nil && !later {
-		err = desk.Probe(within, engine)
+		err = decide.Probe(within, engine)
 	}
 	if err != nil {
 		engine.Close()

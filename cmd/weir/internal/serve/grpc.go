@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/kuadrant"
 	"github.com/weirflow/weir/cmd/weir/internal/kuadrantpb"
@@ -22,7 +22,7 @@ type envoyOptions struct {
 	address string
 	headers string
 	maxAge  time.Duration
-	holds   desk.HoldOptions
+	holds   decide.HoldOptions
 }
 
 // headerFormats are the values of --grpc-headers.
@@ -67,7 +67,7 @@ func (o *envoyOptions) check(isSet func(flag string) bool, files bool) error {
 }
 
 // server returns the rate limit service, or nil without --grpc.
-func (o *envoyOptions) server(d *desk.Desk, stats *envoyproxy.Stats, log *slog.Logger) *rls.Server {
+func (o *envoyOptions) server(d *decide.Desk, stats *envoyproxy.Stats, log *slog.Logger) *rls.Server {
 	if o.address == "" {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/layer"
 )
 
@@ -51,7 +51,7 @@ func (h *engineHealth) fails() string {
 func (h *engineHealth) watch(ctx context.Context, guard *layer.Guarded, log *slog.Logger) {
 	for logged := false; ; {
 		gap := tryEvery
-		err := guard.Try(ctx, desk.ProbeCall())
+		err := guard.Try(ctx, decide.ProbeCall())
 		if err != nil {
 			h.cause.Store(&err)
 			gap = tryAgainEvery

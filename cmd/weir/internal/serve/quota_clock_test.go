@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/internal/sqltest"
 )
@@ -134,7 +134,7 @@ func TestADaemonCrossesTheBoundariesOfQuotasByTheClockOfItsServer(t *testing.T) 
 // inBubble serves an engine in virtual time, until the test ends. The clock of the engine is that of the bubble.
 func inBubble(t *testing.T, engine weir.Engine, rules []*weir.Rule) *quotaDaemon {
 	log := slog.New(slog.DiscardHandler)
-	s := serverOf(desk.Options{Engine: engine, Rules: rules, Log: log}, &server{})
+	s := serverOf(decide.Options{Engine: engine, Rules: rules, Log: log}, &server{})
 	return &quotaDaemon{
 		ask: func(path, body string) string {
 			w := httptest.NewRecorder()

@@ -20,7 +20,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/admin"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/randtest"
@@ -57,7 +57,7 @@ func newReachDoors(t *testing.T, lines ...string) *reachPorts {
 		t.Fatal(err)
 	}
 	engine := table.Around(weir.NewMemory(weir.MemoryOptions{}))
-	d := desk.New(desk.Options{Engine: engine, Rules: config.Named(), Config: config, Log: slog.New(slog.DiscardHandler)})
+	d := decide.New(decide.Options{Engine: engine, Rules: config.Named(), Config: config, Log: slog.New(slog.DiscardHandler)})
 	return &reachPorts{t: t, take: api.New(api.Options{Desk: d}), ctl: admin.New(admin.Options{Engine: engine, Overrides: table, Rules: d.Rules, Log: slog.New(slog.DiscardHandler)})}
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/resp"
@@ -275,9 +275,9 @@ type started struct {
 }
 
 // desk returns what all ports decide by.
-func (o *options) desk(d *started, watching *live.Live) *desk.Desk {
+func (o *options) desk(d *started, watching *live.Live) *decide.Desk {
 	named, config := d.modes.inForce()
-	return desk.New(desk.Options{
+	return decide.New(decide.Options{
 		Engine: d.engine.Engine, Rules: named, Config: config, Beside: d.engine.beside, Shadow: o.shadow.all, Log: d.log, Fails: d.engine.health.fails, Patience: d.engine.patience,
 		Recorded: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Told: d.seen.Told, Cleared: watching.Cleared, Secret: d.changed.Secret, Wait: o.wait.within(d.most),
 	})

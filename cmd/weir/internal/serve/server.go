@@ -17,7 +17,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // The bounds of one connection. Requests are small and decisions take no time, so a client that needs longer is lost
@@ -34,7 +34,7 @@ const (
 // server answers over HTTP until its context ends.
 type server struct {
 	api     *api.API
-	desk    *desk.Desk
+	desk    *decide.Desk
 	traffic http.Handler // the api with its requests counted; nil is the api alone
 	auth    auth.Port    // of the traffic
 	also    []port

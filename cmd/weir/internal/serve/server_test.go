@@ -18,7 +18,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/internal/layertest"
 )
 
@@ -42,7 +42,7 @@ func newServer(t *testing.T, drain, grace time.Duration) *served {
 	engine := newHolding()
 	log := slog.New(slog.DiscardHandler)
 	return &served{
-		server:   serverOf(desk.Options{Engine: layertest.Around(engine), Rules: rules, Log: log}, &server{log: log, open: connections{most: defaultConnections}, drain: drain, grace: grace}),
+		server:   serverOf(decide.Options{Engine: layertest.Around(engine), Rules: rules, Log: log}, &server{log: log, open: connections{most: defaultConnections}, drain: drain, grace: grace}),
 		listener: newMemoryListener(),
 		engine:   engine,
 		ended:    make(chan error, 1),
@@ -50,8 +50,8 @@ func newServer(t *testing.T, drain, grace time.Duration) *served {
 }
 
 // serverOf gives a server a desk.
-func serverOf(o desk.Options, s *server) *server {
-	s.desk = desk.New(o)
+func serverOf(o decide.Options, s *server) *server {
+	s.desk = decide.New(o)
 	s.api = api.New(api.Options{Desk: s.desk, Log: o.Log})
 	return s
 }

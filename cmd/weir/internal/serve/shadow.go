@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -218,7 +218,7 @@ type errNoMode string
 func (e errNoMode) Error() string { return string(e) }
 
 // start has the rules in force, now and after each change.
-func (m *modes) start(d *desk.Desk, use func(*rules.Config)) {
+func (m *modes) start(d *decide.Desk, use func(*rules.Config)) {
 	m.use = func(named []*weir.Rule, config *rules.Config) {
 		d.Use(named, config)
 		if config != nil {

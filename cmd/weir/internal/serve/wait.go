@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // waitOptions are the flags of weir serve about waiting callers.
@@ -18,7 +18,7 @@ type waitOptions struct {
 
 func (o *waitOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.DurationVar(&o.longest, "max-wait", desk.DefaultWait, "let a caller of /v1/wait or /v1/reserve wait this long at most")
+	flags.DurationVar(&o.longest, "max-wait", decide.DefaultWait, "let a caller of /v1/wait or /v1/reserve wait this long at most")
 	flags.IntVar(&o.callers, "max-waiting", 0, "let at most `N` callers wait at a time (default half of --max-connections)")
 	flags.BoolVar(&o.asks, "no-booking", false, "have every waiting caller ask, so that those of several keys get their share of a key beside those of it alone")
 }
@@ -38,10 +38,10 @@ func (o *waitOptions) check(connections int) error {
 }
 
 // within returns the bounds of a server with this number of connections, which may be lower than asked.
-func (o *waitOptions) within(connections int) desk.WaitOptions {
+func (o *waitOptions) within(connections int) decide.WaitOptions {
 	callers := max(connections/2, 1)
 	if o.callers > 0 {
 		callers = min(o.callers, max(connections-1, 1))
 	}
-	return desk.WaitOptions{Longest: o.longest, Callers: callers, NoBooking: o.asks}
+	return decide.WaitOptions{Longest: o.longest, Callers: callers, NoBooking: o.asks}
 }

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/desk"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
@@ -33,7 +33,7 @@ func startWaiting(t *testing.T, grace time.Duration, rules ...string) *served {
 	}
 	log := slog.New(slog.DiscardHandler)
 	s := &served{
-		server: serverOf(desk.Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Rules: parsed, Log: log, Wait: desk.WaitOptions{Longest: time.Hour}},
+		server: serverOf(decide.Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Rules: parsed, Log: log, Wait: decide.WaitOptions{Longest: time.Hour}},
 			&server{log: log, open: connections{most: defaultConnections}, grace: grace}),
 		listener: newMemoryListener(),
 		ended:    make(chan error, 1),
@@ -143,7 +143,7 @@ func waitingServer(t *testing.T, engine weir.Engine, callers int, rules ...strin
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	s := serverOf(desk.Options{Engine: layertest.Around(engine), Rules: parsed, Log: log, Patience: patience, Wait: desk.WaitOptions{Callers: callers}},
+	s := serverOf(decide.Options{Engine: layertest.Around(engine), Rules: parsed, Log: log, Patience: patience, Wait: decide.WaitOptions{Callers: callers}},
 		&server{log: log, open: connections{most: 2 * callers}, grace: patience})
 	on, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

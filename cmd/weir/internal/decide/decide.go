@@ -1,4 +1,4 @@
-// Package desk decides what callers of a daemon ask for, whatever protocol they speak.
+// Package decide decides what callers of a daemon ask for, whatever protocol they speak.
 //
 // A front decodes a request and finds out who asks. It makes requests of rules by name ([InForce.Rule]), or of rules that
 // match attributes ([InForce.Config]), and asks [May]. Then it asks the [Desk] and encodes the answer:
@@ -10,7 +10,7 @@
 //   - Wait and Reserve have patience (wait.go), and Settle and Renew end a reservation or give it its life again (token.go).
 //   - Hold and Commit count costs that are known afterwards (hold.go), and so does Report.
 //   - Failed logs an error of the engine.
-package desk
+package decide
 
 import (
 	"cmp"
@@ -120,7 +120,7 @@ var errPatience error = outOfPatience{}
 
 type outOfPatience struct{}
 
-func (outOfPatience) Error() string     { return "desk: the engine did not decide in time" }
+func (outOfPatience) Error() string     { return "decide: the engine did not decide in time" }
 func (outOfPatience) Unavailable() bool { return true }
 
 // Memory returns the engine that is in memory, or nil if others share the engine.
