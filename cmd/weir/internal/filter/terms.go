@@ -168,10 +168,13 @@ func forWaiting(limit weir.Limit) (_ weir.Limit, rate weir.Rate, err error) {
 	if limit == nil {
 		return nil, rate, errors.New("pace: no limit")
 	}
+	noPace := func(why string) error { return &NoPaceError{limit, why} }
+	if weir.Describe(limit).Strikes > 0 {
+		return nil, rate, noPace("lines wait, and are never refused")
+	}
 	if _, err := weir.New(limit); err != nil {
 		return nil, rate, err
 	}
-	noPace := func(why string) error { return &NoPaceError{limit, why} }
 	adapted := weir.Describe(limit).Waiting
 	switch d := weir.Describe(adapted); {
 	case d.Held:

@@ -19,7 +19,7 @@ func TestPaceFormsShowEveryLimit(t *testing.T) {
 	syntax := err.(*weir.SyntaxError)
 	_, list, _ := strings.Cut(strings.TrimSuffix(syntax.Want, ")"), "(")
 	for limit := range strings.SplitSeq(list, ", ") {
-		refused := strings.Contains("concurrency, unlimited, deny all", limit)
+		refused := strings.Contains("concurrency, unlimited, deny all, ban", limit)
 		if strings.Contains(strings.Join(forms, "\n"), limit) == refused {
 			t.Errorf("paceForms with an example of %s: %v, want %v", limit, refused, !refused)
 		}
@@ -31,6 +31,7 @@ func TestLimitsThatPaceRefusesSayWhatToDo(t *testing.T) {
 	for limit, want := range map[string]string{
 		"2/s and bursty 5/s over 1s": "bursty, warm up and cycles from first use stand alone, in weir pace and weir replay",
 		"concurrency 5":              "choose a limit that admits at a rate",
+		"5/s and ban 1m after 5/10m": "choose a limit that admits at a rate",
 	} {
 		_, err := (&options{key: "host", atOnce: 1}).parse([]string{limit}, nil)
 		var text strings.Builder

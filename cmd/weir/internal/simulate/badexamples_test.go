@@ -104,7 +104,7 @@ func TestEveryLimitWithARateIsDriven(t *testing.T) {
 		names.WriteString(s.Name + "\n")
 	}
 	for kind := range strings.SplitSeq(list[1], ", ") {
-		without := kind == "concurrency" || kind == "quota" || kind == "unlimited" || kind == "deny all"
+		without := kind == "concurrency" || kind == "quota" || kind == "ban" || kind == "unlimited" || kind == "deny all"
 		if !without && !strings.Contains(names.String(), kind) {
 			t.Errorf("the classic driver has no %s", kind)
 		}
