@@ -30,7 +30,7 @@ BUILD := -buildvcs=$(if $(wildcard .git),true,false) -tags grpcnotrace -ldflags 
 # What shares memory between goroutines, so that the race detector has something to find. What takes the longest begins first.
 RACE := ./redislimit/... $(addprefix ./cmd/weir/internal/,serve pace fetch) . ./pace $(addprefix ./internal/,clock fair line memory table waittest word) ./enginekit ./layer \
 	./front ./httplimit/... ./grpclimit ./promlimit ./otellimit ./sqllimit/... ./fetch \
-	$(addprefix ./cmd/weir/internal/,api auth decide peers kuadrant live metrics override resp rls top traces)
+	$(addprefix ./cmd/weir/internal/,api auth decide peers kuadrant live metrics notice override resp rls top traces)
 # The other packages, but for the measuring programs: their tests take minutes, and belong to CI. Again the slowest begin first.
 SLOW := $(addprefix github.com/weirflow/weir/,cmd/weir/internal/page/browsertest sqllimit/drivertest cmd/weir examples/worker \
 	internal/release internal/redistest cmd/weir/internal/rules)
@@ -39,7 +39,7 @@ REST = $(SLOW) $(filter-out $(SLOW) $(shell go list $(RACE)) github.com/weirflow
 SHORTER = $(shell grep -rlE --include=*_test.go --exclude-dir=bench 'testing[.]Short|randtest[.]Seeds|randtest[.]Rounds' . | xargs -n 1 dirname | sort -u)
 # What computes with words, so that their size matters.
 WORDS := . ./enginekit ./front ./layer ./limittest ./simulate \
-	$(addprefix ./internal/,algorithm calendar clock compiled duration line memory scan table vectors word) \
+	$(addprefix ./internal/,algorithm calendar clock compiled duration line memory replay scan table tape vectors word) \
 	$(addprefix ./cmd/weir/internal/,api check collect filter picture screen)
 # What is too slow for people.
 LONG := TestTheTourShowsWhatTheProgramSays|TestNothingIsWiderThanTheTerminal

@@ -17,7 +17,7 @@ func bannedFor(key string, wait time.Duration) *layer.Observation {
 
 func keysOf(b *Banned) (keys string) {
 	for _, k := range b.Keys(10) {
-		keys += fmt.Sprintf("%s until %v ", k.Key, time.UnixMilli(int64(k.Until*1000)).Sub(time.Now()).Round(time.Millisecond))
+		keys += fmt.Sprintf("%s until %v ", k.Key, time.Until(time.UnixMilli(int64(k.Until*1000))).Round(time.Millisecond))
 	}
 	return keys
 }

@@ -44,7 +44,7 @@ func TestALimitIsPlayedAttemptByAttempt(t *testing.T) {
 	if window.Left || at(window, 0.25) != 0 || at(window, 0.8) != 2 || at(window, 1.2) != 1 || window.Window != 1 || window.Capacity != 2 {
 		t.Errorf("the count of the window is %d, %d and %d of %d, want 0, 2 and 1 of 2", at(window, 0.25), at(window, 0.8), at(window, 1.2), window.Capacity)
 	}
-	if !bucket.Left || at(bucket, 0.25) != 2 || at(bucket, 0.6) != 0 || at(bucket, 1.9) != 1-1 {
+	if !bucket.Left || at(bucket, 0.25) != 2 || at(bucket, 0.6) != 0 || at(bucket, 1.9) != 0 {
 		t.Errorf("the bucket has %d, %d and %d left, want 2, 0 and 0", at(bucket, 0.25), at(bucket, 0.6), at(bucket, 1.9))
 	}
 }
