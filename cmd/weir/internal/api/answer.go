@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // appendDecision writes the answer to a request. It omits a lease of 0, an empty token, the limit that refuses if none
@@ -20,7 +21,7 @@ func appendDecision(b []byte, d weir.Decision, lease time.Duration, token string
 	b = appendText(b, d.Rule)
 	b = append(b, `,"key":`...)
 	b = appendText(b, d.Key)
-	if d.Limit != weir.MaxCount {
+	if decide.Limited(d) {
 		b = append(b, `,"limit":`...)
 		b = strconv.AppendInt(b, d.Limit, 10)
 		b = append(b, `,"remaining":`...)

@@ -101,7 +101,7 @@ func (c *control) peek() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.ask(cmd, http.MethodPost, "/v1/admin/peek", map[string]string{"rule": args[0], "key": args[1]}, func(a answer) string {
 				text := fmt.Sprintf("%s of %s remain", cli.Thousands(a.Remaining), cli.Thousands(a.Limit))
-				if a.Limit == weir.MaxCount {
+				if a.Limit == weir.MaxCount && a.Remaining == a.Limit {
 					text = "no limit decides now"
 				}
 				switch {

@@ -149,3 +149,6 @@ func Quote(s string) string {
 	}
 	return strconv.Quote(s)
 }
+
+// Limited reports whether a limit made a decision, rather than a policy or an exemption, which leave as much as any limit can hold.
+func Limited(d weir.Decision) bool { return d.Limit != weir.MaxCount || d.Remaining != weir.MaxCount }

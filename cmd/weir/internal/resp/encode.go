@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // appendInteger and its kin write values in RESP2. RESP3 differs from it only in maps here.
@@ -55,7 +56,7 @@ const (
 // appendDecision writes an array of five or six integers.
 func appendDecision(b []byte, f format, d weir.Decision) []byte {
 	if f == asDecision {
-		if d.Limit == weir.MaxCount { // no limit decides
+		if !decide.Limited(d) {
 			d.Limit, d.Remaining = -1, -1
 		}
 		return appendIntegers(b, number(d.Allowed), d.Limit, d.Remaining, in(time.Millisecond, d.RetryAfter, 1),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +163,7 @@ func TestTheBrowserTriesALargeLogAsThisMachineDoes(t *testing.T) {
 		}
 		return best
 	}
+	runtime.GC() // what other tests have left counts towards the bound on memory
 	if here, there := native(t, question, lines.Bytes()), p.answer(question, true); here != there {
 		t.Errorf("the browser says\n%.1000s\nthis machine says\n%.1000s", there, here)
 	}
