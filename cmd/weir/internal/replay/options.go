@@ -45,7 +45,7 @@ func (o *options) readHeadroom() (err error) {
 	case !percent || err != nil || strings.Trim(digits, "0123456789.") != "" || o.margin > 1000:
 		return cli.Misusef("a margin is like 30%, and at most 1000%", "--headroom: %q is no percentage", o.headroom)
 	case o.suggest == "":
-		return cli.Misusef("for example: --suggest 'refuse 0.1%% of clients' --headroom 30%%", "--headroom without --suggest")
+		return cli.Misusef("for example: --suggest 'refuse 0.1% of clients' --headroom 30%", "--headroom without --suggest")
 	case strings.HasPrefix(o.suggest, "at"):
 		return cli.Misusef("name the smaller rate: --suggest 'at most 150/s in all'", "--headroom with a target in all, which bounds what is admitted")
 	}
@@ -70,8 +70,10 @@ func (o *options) parse() (key replay.Key, candidates []replay.Candidate, err er
 		return key, nil, cli.Misusef("leave out --top; the page of --report has all that it shows", "--top with --suggest, which lists no worst keys")
 	case o.names && o.Report == "":
 		return key, nil, cli.Misusef("add the page: --report report.html --names", "--names without --report")
-	case o.isSet("price") && (len(o.Config) == 0 || !(o.price > 0) || o.price > mostPrice):
-		return key, nil, cli.Misusef("a price is that of a unit of a cost, such as --price 0.002 beside --config weir.yaml", "--price: %v is not above 0 and at most %v, or there is no --config", o.price, float64(mostPrice))
+	case o.isSet("price") && len(o.Config) == 0:
+		return key, nil, cli.Misusef("a price is that of a unit of a rule's cost: --price 0.002 --config weir.yaml", "--price without --config")
+	case o.isSet("price") && (!(o.price > 0) || o.price > mostPrice):
+		return key, nil, cli.Misusef("a price is that of a unit of a cost, such as 0.002", "--price: %v is not above 0 and at most %v", o.price, float64(mostPrice))
 	case len(o.Config) == 0 && o.isSet("request-time"):
 		return key, nil, cli.Misusef("limits are tried at the time of each line; rules are too, and need it for what is unsure", "--request-time without --config")
 	}
