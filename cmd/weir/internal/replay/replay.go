@@ -13,12 +13,7 @@ import (
 	"github.com/weirflow/weir/internal/replay"
 )
 
-func Command() *cobra.Command {
-	var o options
-	cmd := &cobra.Command{
-		Use:   "replay {--limit LIMIT | --config FILE | --suggest TARGET} [FILE...]",
-		Short: "Show what limits would have done to an access log, or suggest limits",
-		Long: `Replay reads access logs and reports what each limit would have admitted and
+const long = `Replay reads access logs and reports what each limit would have admitted and
 refused: in total, for the worst keys and in the worst minutes. It takes the time
 from the log and decides as the daemon does. Of two limits it also shows which
 keys would notice the change from the first to the second.
@@ -63,7 +58,14 @@ variable of a pattern, a column, or a field of JSON lines, nested ones with dots
 The ip, and any field whose name ends in ip or addr, is an address without its
 port, and of IPv6 its /64; of a list it is the client by --trust, as in the daemon.
 Replay counts lines without a readable time or key as unparsed, with the reason,
-and shows the first of them.`,
+and shows the first of them.`
+
+func Command() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "replay {--limit LIMIT | --config FILE | --suggest TARGET} [FILE...]",
+		Short: "Show what limits would have done to an access log, or suggest limits",
+		Long:  long,
 		Example: `  weir replay --limit 'token bucket 1/s burst 10' access.log
   weir replay --limit 'token bucket 1/s burst 10' --limit 'sliding window 60/1m' access.log.1.gz access.log
   weir replay --key ip,path --limit 'token bucket 1/s burst 5 and fixed window 1000/1d' access.log

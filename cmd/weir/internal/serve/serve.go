@@ -26,6 +26,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/decide"
 	"github.com/weirflow/weir/cmd/weir/internal/live"
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
+	"github.com/weirflow/weir/cmd/weir/internal/notice"
 	"github.com/weirflow/weir/cmd/weir/internal/resp"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -221,14 +222,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer changed.close()
-	below, around := engine.Engine, changed.Around(engine.Engine)
-	if engine.Engine, err = seen.Observe(around); err != nil {
-		return err
-	}
-	if engine.beside, err = seen.ObserveBeside(around); err != nil {
-		return err
-	}
-	notices, err := o.notify.notices(below, o.engine.shared(), around, log)
+	notices, err := o.observe(engine, changed, seen, log)
 	if err != nil {
 		return err
 	}
@@ -256,6 +250,18 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	}
 	defer beginNotices(notices)()
 	return o.answer(ctx, out, &started{log, seen, used, named, check, most, engine, changed, listener, recorded, drain, o.shadow.modes(changed.Table, used, log)})
+}
+
+// observe puts overrides and the metrics around an engine, and returns what notices that a key nears its quota.
+func (o *options) observe(engine *chosenEngine, changed *overrides, seen *metrics.Metrics, log *slog.Logger) (_ *notice.Notices, err error) {
+	below, around := engine.Engine, changed.Around(engine.Engine)
+	if engine.Engine, err = seen.Observe(around); err != nil {
+		return nil, err
+	}
+	if engine.beside, err = seen.ObserveBeside(around); err != nil {
+		return nil, err
+	}
+	return o.notify.notices(below, o.engine.shared(), around, log)
 }
 
 // started is what a daemon has opened before it answers.
