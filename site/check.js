@@ -50,7 +50,8 @@ async function serious(page) {
     .map(v => `${v.impact} ${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map(n => n.html).join(' ').slice(0, 300)}`)
 }
 
-const paths = readdirSync(site, { recursive: true }).filter(name => name.endsWith('.html') && name !== '404.html')
+const moved = Object.keys(JSON.parse(readFileSync(new URL('redirects.json', import.meta.url), 'utf8'))).map(name => name.replace(/\.md$/, '.html'))
+const paths = readdirSync(site, { recursive: true }).filter(name => name.endsWith('.html') && name !== '404.html' && !moved.includes(name))
 const ids = {}, links = []
 for (const scheme of ['light', 'dark']) {
   const page = await open(scheme)
@@ -68,6 +69,8 @@ for (const scheme of ['light', 'dark']) {
     links.push(...(await page.$$eval('a[href]', all => all.map(a => a.href))).map(href => ({ path, href })))
   }
 }
+
+for (const path of moved) links.push({ path, href: new URL(readFileSync(join(site, path), 'utf8').match(/url=([^"]*)"/)[1], origin + path).href })
 
 for (const { path, href } of links) {
   const [target, anchor] = href.split('#')

@@ -1,6 +1,7 @@
 package conventions
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ var (
 	letter = regexp.MustCompile(`[a-f]`)
 )
 
-// Users want the promise. docs/develop/promises.md names its proof, and the reports of bench the commit of a figure.
+// Users want the promise. internal/conventions/PROMISES.md names its proof, and the reports of bench the commit of a figure.
 func TestPagesForUsersNameNoTestAndNoCommit(t *testing.T) {
 	for _, page := range append(pages(t, "docs"), "README.md") {
 		if strings.HasPrefix(page, "docs/develop/") {
@@ -40,7 +41,7 @@ func TestPagesForUsersNameNoTestAndNoCommit(t *testing.T) {
 		}
 		prose := fenced.ReplaceAllString(readFile(t, page), "")
 		for _, name := range testName.FindAllString(prose, -1) {
-			t.Errorf("%s names %s, which belongs in a row of docs/develop/promises.md", page, name)
+			t.Errorf("%s names %s, which belongs in a row of internal/conventions/PROMISES.md", page, name)
 		}
 		if strings.HasPrefix(page, "docs/from/") {
 			continue // names versions of other limiters
@@ -80,6 +81,25 @@ func TestDocumentsLinkToHeadingsThatExist(t *testing.T) {
 			if to.anchor != "" && filepath.Ext(to.file) == ".md" && !slices.Contains(anchors(readFile(t, to.file)), to.anchor) {
 				t.Errorf("%s links to %s#%s, and there is no such heading", page, to.file, to.anchor)
 			}
+		}
+	}
+}
+
+// A page that is merged into another leaves a redirect on the site, in a row of site/redirects.json.
+func TestRedirectsLeadFromPagesThatAreGone(t *testing.T) {
+	var redirects map[string]string
+	if err := json.Unmarshal([]byte(readFile(t, "site/redirects.json")), &redirects); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range redirects {
+		if _, err := os.Stat(filepath.Join("docs", from)); err == nil {
+			t.Errorf("site/redirects.json leads away from docs/%s, which exists", from)
+		}
+		page, anchor, _ := strings.Cut(to, "#")
+		if anchor != "" && !slices.Contains(anchors(readFile(t, page)), anchor) {
+			t.Errorf("site/redirects.json leads to %s, and there is no such heading", to)
+		} else if _, err := os.Stat(page); err != nil {
+			t.Errorf("site/redirects.json leads to %s: %v", to, err)
 		}
 	}
 }

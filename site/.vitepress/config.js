@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { posix } from 'node:path'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, posix } from 'node:path'
 import { slug } from 'github-slugger'
 import { defineConfig } from 'vitepress'
 
@@ -34,6 +34,20 @@ function linksToTheRepository(md) {
   })
 }
 
+// The pages of docs that are gone, and the files of the repository, with a heading or without, that say now what they said.
+const redirects = JSON.parse(readFileSync(new URL('../redirects.json', import.meta.url), 'utf8'))
+
+// redirect writes a page that leads on for each one that is gone.
+function redirect({ outDir }) {
+  for (const [from, to] of Object.entries(redirects)) {
+    const up = '../'.repeat(from.split('/').length - 1)
+    const url = to.startsWith('docs/') ? up + to.slice('docs/'.length).replace('README.md', 'index.md').replace('.md', '.html') : repository + to
+    const file = join(outDir, from.replace(/\.md$/, '.html'))
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, `<!doctype html><html lang="en-GB"><meta charset="utf-8"><title>Moved</title><meta http-equiv="refresh" content="0; url=${url}"><a href="${url}">This page has moved.</a></html>\n`)
+  }
+}
+
 // scrollable gives keys to what a narrow screen has to scroll sideways.
 function scrollable(md) {
   md.core.ruler.push('scrollable', ({ tokens }) => {
@@ -59,6 +73,7 @@ export default defineConfig({
   rewrites: { 'README.md': 'index.md', ':shelf/README.md': ':shelf/index.md' },
   cleanUrls: false,
   lastUpdated: false,
+  buildEnd: redirect,
   ignoreDeadLinks: 'localhostLinks', // addresses of programs that a reader starts
   markdown: {
     anchor: { slugify: slug },
