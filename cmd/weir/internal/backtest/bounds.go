@@ -70,7 +70,7 @@ func (t *Traffic) unsure(r *result, each func(event int, o *outcome)) error {
 }
 
 func (t *Traffic) outcome(at int, s *eventState) *outcome {
-	return &t.tries[at].outcomes[t.numbers[at][s.event]]
+	return t.tries[at].outcomes[t.numbers[at][s.event]]
 }
 
 // newBounds finds the events that need engines.

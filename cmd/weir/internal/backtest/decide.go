@@ -52,7 +52,7 @@ func (t *Traffic) decide(at int, progress func(), each func(event int, o *outcom
 	for i := range t.events {
 		engine.At(t.events[i].at)
 		number := t.numbers[at][i]
-		o := &try.outcomes[number]
+		o := try.outcomes[number]
 		d, err := o.decide(engine, r.quiet[number])
 		if err != nil {
 			return nil, fmt.Errorf("backtest: %s: %w", try.name, err)

@@ -80,13 +80,13 @@ func (t *Traffic) newKeyring(at int) *keyring {
 	}
 	for number, n := range events {
 		if n > 0 { // otherwise its events were cut
-			b.total(&b.outcomes[number], n, spreads[number])
+			b.total(b.outcomes[number], n, spreads[number])
 		}
 	}
 	b.settle(func(k *boundKey) int64 { return k.total })
 	for i, number := range t.numbers[at] {
 		if !b.quiet[number] {
-			b.note(&b.outcomes[number], t.events[i].at)
+			b.note(b.outcomes[number], t.events[i].at)
 		}
 	}
 	b.settle(func(k *boundKey) int64 { return times(k.busy.most, 2) })
@@ -142,7 +142,7 @@ func (b *keyring) settle(units func(*boundKey) int64) {
 	}
 	b.quiet = make([]bool, len(b.outcomes))
 	for i := range b.outcomes {
-		o := &b.outcomes[i]
+		o := b.outcomes[i]
 		b.quiet[i] = o.fate == asked
 		for j := range o.asks {
 			b.quiet[i] = b.quiet[i] && b.key(o, j).never

@@ -83,7 +83,7 @@ func (t *Traffic) collect(at int, try *try, all []*wanting) {
 	of := make([]bool, len(try.outcomes)) // whether an outcome has such a key
 	has := func(a ask) bool { w := all[a.row]; return w != nil && w.keys[a.key] != nil }
 	for i := range try.outcomes {
-		o := &try.outcomes[i]
+		o := try.outcomes[i]
 		for _, asks := range [...][]ask{o.asks, o.besides} {
 			for _, a := range asks {
 				of[i] = of[i] || has(a)
@@ -94,7 +94,7 @@ func (t *Traffic) collect(at int, try *try, all []*wanting) {
 		if !of[number] {
 			continue
 		}
-		o := &try.outcomes[number]
+		o := try.outcomes[number]
 		for j, a := range o.asks {
 			if has(a) {
 				all[a.row].keys[a.key].add(t.events[i].at, a, &o.requests[j])

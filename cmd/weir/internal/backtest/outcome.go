@@ -19,9 +19,9 @@ type try struct {
 	named      map[*rules.Rule]bool // by a recording
 
 	outcome   rules.Outcome // of the request that is read
-	limits    map[*weir.Rule]int
+	limits    map[*weir.Rule]limit
 	known     map[string]uint32 // the numbers of outcomes by their form
-	outcomes  []outcome
+	outcomes  []*outcome
 	signature []byte
 }
 
@@ -48,6 +48,12 @@ type outcome struct {
 	lacks    []lack
 }
 
+// limit is what is known of the limit of a request.
+type limit struct {
+	number int
+	after  int64 // refusals that begin its ban; 0 without one
+}
+
 type fate uint8
 
 const (
@@ -72,7 +78,7 @@ type lack struct {
 
 func newTry(f File) *try {
 	t := &try{name: f.Name, config: f.Config, rowOf: map[*rules.Rule]int{}, candidates: map[*rules.Rule]int{},
-		named: map[*rules.Rule]bool{}, limits: map[*weir.Rule]int{}, known: map[string]uint32{}}
+		named: map[*rules.Rule]bool{}, limits: map[*weir.Rule]limit{}, known: map[string]uint32{}}
 	add := func(r *rules.Rule, name, text string, beside bool) int {
 		at := &row{rule: r, name: name, text: text, beside: beside, keys: newNames()}
 		if r != nil {
@@ -140,13 +146,13 @@ func (t *try) sign(asks []ask) ([]ask, error) {
 		if err != nil {
 			return nil, err
 		}
-		limit, ok := t.limits[q.Rule]
+		known, ok := t.limits[q.Rule]
 		if !ok {
-			limit = len(t.limits)
-			t.limits[q.Rule] = limit
+			known = limit{len(t.limits), replay.StrikesOf(q.Rule.Limits())}
+			t.limits[q.Rule] = known
 		}
-		asks = append(asks, ask{row: row, key: key})
-		for _, n := range [...]uint64{uint64(row), uint64(key), uint64(limit), uint64(q.Cost)} {
+		asks = append(asks, ask{row: row, key: key, after: known.after})
+		for _, n := range [...]uint64{uint64(row), uint64(key), uint64(known.number), uint64(q.Cost)} {
 			s = binary.AppendUvarint(s, n)
 		}
 	}
@@ -156,13 +162,6 @@ func (t *try) sign(asks []ask) ([]ask, error) {
 	}
 	t.signature = s
 	return asks, nil
-}
-
-// setStrikes sets how many refusals begin the bans of requests.
-func setStrikes(asks []ask, requests []weir.Request) {
-	for i := range asks {
-		asks[i].after = replay.StrikesOf(requests[i].Rule.Limits())
-	}
 }
 
 // request returns one of the requests of the outcome, first those of the call, and the row that it belongs to.
@@ -180,16 +179,14 @@ func (t *try) request(i int) (q *weir.Request, row int) {
 }
 
 // kept returns the outcome to keep.
-func (t *try) kept(asks []ask) outcome {
+func (t *try) kept(asks []ask) *outcome {
 	o := &t.outcome
-	k := outcome{by: -1, requests: slices.Clone(o.Requests), beside: slices.Clone(o.Beside), open: o.Open()}
+	k := &outcome{by: -1, requests: slices.Clone(o.Requests), beside: slices.Clone(o.Beside), open: o.Open()}
 	for i := range asks {
 		q, row := t.request(i)
 		asks[i].plan = t.rows[row].planOf(q.Rule)
 	}
 	k.asks, k.besides = slices.Clone(asks[:len(o.Requests)]), slices.Clone(asks[len(o.Requests):])
-	setStrikes(k.asks, k.requests)
-	setStrikes(k.besides, k.beside)
 	switch {
 	case o.Rule != nil:
 		k.by = t.rowOf[o.Rule]

@@ -23,7 +23,7 @@ func (t *Traffic) unshown(at int, first, last time.Time) (all []replay.Unshown) 
 	limits, units := map[place][]replay.Unshown{}, map[place]map[uint32]int64{}
 	var places []place // in order of the outcomes
 	for _, number := range slices.Sorted(maps.Keys(events)) {
-		o := &try.outcomes[number]
+		o := try.outcomes[number]
 		for i, a := range o.asks {
 			p := place{a.row, o.requests[i].Rule}
 			if _, known := limits[p]; !known {
