@@ -80,6 +80,9 @@ type Answer struct {
 	// Taken is of an admitted OpTake or OpTakeUpTo with a Lease: for each request the instant at which its units were taken, in
 	// nanoseconds by the clock of the engine. See Call.Taken.
 	Taken []int64
+	// Paid is the requests that were taken, one for each request of the call, if some were made in place of others: see
+	// Request.Otherwise. A Return or a Record of what was taken has these. nil means those of the call.
+	Paid []Request
 }
 
 // Result is one answer of [Engine.Each].
@@ -87,6 +90,7 @@ type Result struct {
 	Decision    Decision
 	Reservation *Reservation // of an OpReserveAhead
 	Taken       []int64      // as in Answer
+	Paid        []Request    // as in Answer
 	Err         error
 }
 

@@ -188,7 +188,7 @@ func (m *Memory) Each(ctx context.Context, calls []Call, results []Result) error
 			continue
 		}
 		a, err := m.Do(context.Background(), *c)
-		*r = Result{a.Decision, a.Reservation, a.Taken, err}
+		*r = Result{a.Decision, a.Reservation, a.Taken, a.Paid, err}
 	}
 	return nil
 }

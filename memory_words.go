@@ -60,7 +60,7 @@ func (m *Memory) onWords(ctx context.Context, verb memory.Verb, requests []Reque
 
 // isPlain reports quickly whether a take of the request is valid.
 func (q *Request) isPlain() bool {
-	return q.Rule != nil && q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost)
+	return q.Rule != nil && q.Otherwise == nil && q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost)
 }
 
 // spares reports whether a refusal of the call, whose caller waits, is none to a Ban.

@@ -16,6 +16,9 @@ type Request struct {
 	// is part of the place of the state, even without a cluster, so use the same Colocation in every call. Memory
 	// ignores it.
 	Colocation string
+	// Otherwise is the request that is made in place of this one if this one is refused. Only an engine with a
+	// [github.com/weirflow/weir/layer.Otherwise] makes it; all others refuse a request that has one.
+	Otherwise *Request
 }
 
 // Colocate returns the request with a Colocation: login.For("alice", 1).Colocate("acme") keeps alice beside the key
@@ -48,7 +51,7 @@ func (q *Request) negative(op string) error {
 
 // compiled converts the request to the form of engines.
 func (q *Request) compiled(lease uint64) compiled.Request {
-	return compiled.Request{Rule: Kit.Compiled(q.Rule), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost, Lease: lease}
+	return compiled.Request{Rule: Kit.Compiled(q.Rule), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost, Lease: lease, Otherwise: q.Otherwise != nil}
 }
 
 // mergeRequests checks the requests of a call and merges requests with the same rule and key. It uses space if that

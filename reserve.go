@@ -62,7 +62,10 @@ func (EngineKit) Reserve(ctx context.Context, e Engine, call Call) (Answer, erro
 		}
 		return Answer{Reservation: &h.Reservation}, err
 	}
-	h.taken = a.Taken
+	if h.taken = a.Taken; a.Paid != nil {
+		h.asked = slices.Clone(a.Paid)
+		h.unsettled = h.asked
+	}
 	h.admit(began, a.Decision)
 	return Answer{Decision: a.Decision, Reservation: &h.Reservation}, nil
 }

@@ -40,14 +40,14 @@ func Merge(op weir.Op, requests []weir.Request) ([]weir.Request, error) {
 	if problem := compiled.CheckCount(len(requests)); problem != nil {
 		return nil, requestError(op, problem)
 	}
-	if q := &requests[0]; len(requests) == 1 && weir.Kit.Compiled(q.Rule).TakesOne(q.Key, q.Colocation, q.Cost) {
+	if q := &requests[0]; len(requests) == 1 && q.Otherwise == nil && weir.Kit.Compiled(q.Rule).TakesOne(q.Key, q.Colocation, q.Cost) {
 		return requests, nil
 	}
 	var space [4]compiled.Request
 	asked := space[:0]
 	for i := range requests {
 		q := &requests[i]
-		asked = append(asked, compiled.Request{Rule: weir.Kit.Compiled(q.Rule), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost})
+		asked = append(asked, compiled.Request{Rule: weir.Kit.Compiled(q.Rule), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost, Otherwise: q.Otherwise != nil})
 	}
 	merged, problem := compiled.Merge(op.String(), asked)
 	switch {
@@ -152,7 +152,7 @@ func DecideEach(b *weir.Batch, decide func(weir.Call) (weir.Answer, error)) erro
 	for i := range b.Calls {
 		if r := &b.Results[i]; r.Err == nil {
 			a, err := decide(b.Calls[i])
-			*r = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Err: err}
+			*r = weir.Result{Decision: a.Decision, Reservation: a.Reservation, Taken: a.Taken, Paid: a.Paid, Err: err}
 		}
 	}
 	return nil

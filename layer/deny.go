@@ -133,7 +133,7 @@ func (d *Denier) Take(ctx context.Context, requests ...weir.Request) (weir.Decis
 // refuses returns what is known of a key. If that refuses the request, it also returns the time, and otherwise -1.
 func (d *Denier) refuses(q *weir.Request) (known *denial, now time.Duration) {
 	known = d.placeOf(q.Rule.Name(), q.Key).Load()
-	if known == nil || known.key != q.Key || q.Cost < known.cost || !sameLimits(known.rule, q.Rule) {
+	if known == nil || known.key != q.Key || q.Otherwise != nil || q.Cost < known.cost || !sameLimits(known.rule, q.Rule) {
 		return known, -1
 	}
 	if now = d.clock.since(d.began); now >= known.until || now < known.at {

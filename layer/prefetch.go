@@ -129,7 +129,7 @@ func (p *Prefetched) around(ctx context.Context, call weir.Call, next weir.Next)
 		return p.pass(ctx, call, next)
 	}
 	q := &call.Requests[0]
-	if q.Cost < 0 || q.Cost == 0 && call.Op != weir.OpPeek || q.Rule == nil || call.Within <= 0 && ctx.Err() != nil || len(q.Key) > weir.MaxKey || len(q.Colocation) > weir.MaxKey {
+	if q.Cost < 0 || q.Cost == 0 && call.Op != weir.OpPeek || q.Rule == nil || q.Otherwise != nil || call.Within <= 0 && ctx.Err() != nil || len(q.Key) > weir.MaxKey || len(q.Colocation) > weir.MaxKey {
 		return p.pass(ctx, call, next)
 	}
 	f := factsOf(q.Rule)

@@ -55,6 +55,8 @@ func (f *fixture) verbs() map[string]func(...weir.Request) error {
 func badRequests(f *fixture) {
 	rule := f.rule("r", weir.TokenBucket{Rate: weir.PerHour(5)})
 	good := rule.For("k", 1)
+	chained := good
+	chained.Otherwise = &weir.Request{Rule: f.rule("pool", weir.TokenBucket{Rate: weir.PerHour(9)}), Key: "k", Cost: 1}
 	bad := []struct {
 		what     string
 		field    string
@@ -65,6 +67,8 @@ func badRequests(f *fixture) {
 		{"no rule", "rule", []weir.Request{good, {Key: "k", Cost: 1}}},
 		{"a rule not made by NewRule", "rule", []weir.Request{good, {Rule: &weir.Rule{}, Key: "k", Cost: 1}}},
 		{"a key too long", "key", []weir.Request{good, rule.For(strings.Repeat("x", weir.MaxKey+1), 1)}},
+		{"a request in place of another", "otherwise", []weir.Request{chained}},
+		{"a request in place of the second", "otherwise", []weir.Request{rule.For("other", 1), chained}},
 	}
 	for verb, call := range f.verbs() {
 		for _, b := range bad {
@@ -75,9 +79,21 @@ func badRequests(f *fixture) {
 			f.wantRequestError(verb+" with a negative cost that the sum hides", call(rule.For("k", 3), rule.For("k", -1)), "cost")
 		}
 	}
+	f.wantRequestError("Take of leased units with a request in place of another", f.failure(weir.Call{Op: weir.OpTake, Requests: []weir.Request{chained}, Lease: 1}), "otherwise")
+	f.wantRequestError("TakeUpTo with a request in place of another", f.failure(weir.Call{Op: weir.OpTakeUpTo, Requests: []weir.Request{chained}, Most: 1}), "otherwise")
+	f.wantRequestError("Each with a request in place of another", f.failure(weir.Call{Op: weir.OpEach, Each: &weir.Batch{Calls: []weir.Call{{Requests: []weir.Request{chained}}}, Results: make([]weir.Result, 1)}}), "otherwise")
 	f.wantRemaining("after bad requests", rule, "k", 5)
 	f.want("as many requests as are legal", f.take(manyRequests(rule, weir.MaxRequests)...), true, 4)
 	f.want("as long a key as is legal", f.take(rule.For(strings.Repeat("x", weir.MaxKey), 1)), true, 4)
+}
+
+// failure makes a call, and returns its error, or that of the only call of an OpEach.
+func (f *fixture) failure(call weir.Call) error {
+	_, err := f.engine.Do(context.Background(), call)
+	if err == nil && call.Each != nil {
+		err = call.Each.Results[0].Err
+	}
+	return err
 }
 
 func manyRequests(rule *weir.Rule, n int) []weir.Request {

@@ -135,6 +135,7 @@ type Request struct {
 	Cost       int64
 	Lease      uint64
 	Spared     bool  // its refusal is no strike: its caller waits
+	Otherwise  bool  // the caller gave a request to make in its place
 	Taken      int64 // when an undo's units were taken; a take with a lease sets it
 }
 
@@ -218,6 +219,8 @@ func (q *Request) Check(op string) *Problem {
 		return q.problem("cost", fmt.Sprintf("%d is negative", q.Cost))
 	case len(q.Key) > MaxKey || len(q.Colocation) > MaxKey:
 		return q.problem("key", fmt.Sprintf("of %d bytes is longer than %d", max(len(q.Key), len(q.Colocation)), MaxKey))
+	case q.Otherwise:
+		return q.problem("otherwise", "is given, but this engine makes no request in place of another: put a layer.Otherwise over it")
 	}
 	return nil
 }
