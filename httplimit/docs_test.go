@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
-// The functions of this file stand in docs/howto/http.md in the same form.
+// docs/howto/http.md shows functions of this file, whole or in part.
 
 // perClient limits the clients of a server that faces the internet.
 func perClient(mux http.Handler) (http.Handler, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/httplimit"
 )
 
-// The functions of this file stand in docs/howto/client.md in the same form.
+// docs/howto/client.md shows functions of this file, whole or in part.
 
 // obedient returns a client that learns the limits of each host from its answers.
 func obedient() (*http.Client, error) {
