@@ -401,7 +401,7 @@ func TestKeyedRefusesNewKeysWhereSlotsWithoutALeaseFillIt(t *testing.T) {
 	}
 }
 
-// TestKeyCost measures the memory of a gate per tenant and holds it to the bounds in docs/howto/waiting.md: go test -v -run
+// TestKeyCost measures the memory of a gate per tenant and holds it to its bounds: go test -v -run
 // TestKeyCost .
 func TestKeyCost(t *testing.T) {
 	for _, limit := range []weir.Limit{
