@@ -20,6 +20,8 @@ const (
 //
 // A slow answer is no outage: when a busy machine stops a process or its engine for a moment, all answers in flight come too
 // late at once. So the number of late ones says little, and they open the breaker only if they go on for opensOver.
+// Beside eight busy processes on two cores, 2 % of the answers of a healthy Redis were late: a breaker opened 5 times in 30
+// seconds, and 28 times without opensOver (bench/deadline).
 type breaker struct {
 	open    atomic.Bool
 	failing atomic.Bool // a call has failed, so that successes count

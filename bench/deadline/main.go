@@ -1,7 +1,7 @@
 // Program deadline measures how often a healthy Redis answers later than a deadline, and how often a Guard would call it
 // away, on an idle machine and on busy ones.
 //
-//	go run ./bench/deadline            two minutes; docs/howto/layers.md cites it
+//	go run ./bench/deadline            two minutes; layer/breaker.go cites it
 //	go run ./bench/deadline -for 5s    a trial
 //
 // 16 callers ask about every 5 ms, while so many processes as a row says take what processor time they get. The breaker is
