@@ -18,6 +18,9 @@ function sidebar() {
 // played is the page "Try it" of the repository, which is a page of the site, too.
 const played = '/playground/index.html'
 
+// openapi is the file that ../openapi.js makes a page of.
+const openapi = 'cmd/weir/internal/api/openapi.json'
+
 // linksToTheRepository sends a link that leaves docs to the file of the repository, and one to the index to its page.
 function linksToTheRepository(md) {
   md.core.ruler.push('repository', ({ tokens, env }) => {
@@ -28,7 +31,8 @@ function linksToTheRepository(md) {
       if (path.startsWith('site' + played)) {
         token.attrSet('href', path.slice('site'.length))
         token.attrSet('target', '_self')
-      } else if (!/^docs\/.*\.md(#.*)?$/.test(path)) token.attrSet('href', repository + path)
+      } else if (path === openapi) token.attrSet('href', '/reference/openapi.html')
+      else if (!/^docs\/.*\.md(#.*)?$/.test(path)) token.attrSet('href', repository + path)
       else token.attrSet('href', href.replace('README.md', 'index.md'))
     }
   })
