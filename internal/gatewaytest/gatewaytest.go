@@ -47,6 +47,20 @@ func Nginx(t testing.TB, addr, site string) {
 	start(t, addr, exec.Command("nginx", "-p", dir, "-c", "nginx.conf", "-e", "stderr"))
 }
 
+// RefusedByNginx returns what nginx says of a site that it must refuse.
+func RefusedByNginx(t testing.TB, site string) string {
+	t.Helper()
+	testprocess.Require(t, "nginx", "nginx-light")
+	dir := t.TempDir()
+	write(t, dir, "nginx.conf", nginxFrame)
+	write(t, dir, "site.conf", site)
+	text, err := exec.Command("nginx", "-t", "-p", dir, "-c", "nginx.conf", "-e", "stderr").CombinedOutput()
+	if err == nil {
+		t.Errorf("gatewaytest: nginx takes the site, want that it refuses it")
+	}
+	return string(text)
+}
+
 // Caddy starts Caddy with a Caddyfile, which must listen on addr.
 func Caddy(t testing.TB, addr, caddyfile string) {
 	t.Helper()

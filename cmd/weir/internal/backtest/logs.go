@@ -46,6 +46,17 @@ func NewLogs(traffic *Traffic, reader *accesslog.Reader, longest time.Duration) 
 	return l
 }
 
+// Assume takes a host, and a port unless it is empty, for those of requests whose line names none.
+func (l *Logs) Assume(host, port string) {
+	l.source.given = map[string]string{"host": host, "header.host": host}
+	if port != "" {
+		l.source.given["port"] = port
+	}
+}
+
+// Assumed reports whether a rule has read what Assume was given.
+func (l *Logs) Assumed() bool { return l.source.assumed }
+
 // slotsOf returns the fields that hold an attribute, the best first. A path is that of the whole target, because the rules cut off
 // its query themselves.
 func slotsOf(reader *accesslog.Reader, attribute string) []accesslog.Slot {
@@ -121,9 +132,11 @@ func (l *Logs) bounds(e *accesslog.Entry) (at, from, to int64) {
 
 // source is an entry as the rules see it.
 type source struct {
-	slots map[string][]accesslog.Slot
-	entry *accesslog.Entry
-	texts map[string]string
+	slots   map[string][]accesslog.Slot
+	entry   *accesslog.Entry
+	texts   map[string]string
+	given   map[string]string // attributes of requests whose line lacks them
+	assumed bool              // one of them was read
 }
 
 // Attribute returns the value of an attribute. An empty one is none, as formats of JSON write it.
@@ -133,17 +146,24 @@ func (s *source) Attribute(name string) (string, bool) {
 			return s.text(value), true
 		}
 	}
+	if given, ok := s.given[name]; ok && !s.has(name) {
+		s.assumed = true
+		return given, true
+	}
 	return "", false
 }
 
-// Lacks reports whether the log does not say if the request had an attribute.
-func (s *source) Lacks(name string) bool {
+// Lacks reports whether nobody says if the request had an attribute.
+func (s *source) Lacks(name string) bool { return s.given[name] == "" && !s.has(name) }
+
+// has reports whether the line says if the request had an attribute.
+func (s *source) has(name string) bool {
 	for _, slot := range s.slots[name] {
 		if value, _ := s.entry.Value(slot); value != nil {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // The bounds of the values that are remembered, so that equal ones are one text: how many, and how long each is.

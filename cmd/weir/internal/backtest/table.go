@@ -36,6 +36,9 @@ func Text(report replay.Report, price float64, s screen.Screen) string {
 	}
 	if lacks := lackTable(report.Limits); len(lacks.Rows) > 0 {
 		b.WriteString("\n" + s.Table(lacks))
+		if slices.ContainsFunc(lacks.Rows, func(row []string) bool { return row[1] == "host" || row[1] == "port" }) {
+			b.WriteString(s.Wrap("--host NAME, or --host NAME:PORT, says it for all lines; weir rules import nginx --log-format has what nginx should log\n", 2))
+		}
 	}
 	if d := report.Difference; d != nil {
 		writeDifference(&b, d, Who(report), files(report.Limits), s)

@@ -22,6 +22,8 @@ type diff struct {
 	form    format
 	logs    []string
 	longest time.Duration
+	host    logrules.Host
+	written string // the format of the logs
 	top     int
 }
 
@@ -43,6 +45,9 @@ code is 1 if the rules differ.`,
 	d.form.addFlag(cmd)
 	cmd.Flags().StringArrayVar(&d.logs, "log", nil, "decide the requests of this access log `FILE` by both; may be repeated")
 	cmd.Flags().DurationVar(&d.longest, "request-time", backtest.DefaultLongest, "how long a request of the log is under way at most, if the log does not say")
+	cmd.Flags().StringVar(&d.written, "log-format", "", "read the logs in this `FORMAT`, as weir replay does; by default each shows its own")
+	cli.Offer(cmd, "log-format", accesslog.Formats()...)
+	d.host.AddFlag(cmd, "--log")
 	cmd.Flags().IntVar(&d.top, "top", 10, "show the `N` clients of the log that notice most")
 	return cmd
 }
@@ -91,28 +96,29 @@ func (d *diff) run(cmd *cobra.Command, args []string) error {
 
 // checkLog refuses flags about logs that are out of bounds or would have no effect.
 func (d *diff) checkLog(isSet func(flag string) bool) error {
-	for _, flag := range []string{"request-time", "top"} {
+	for _, flag := range []string{"request-time", "top", "log-format"} {
 		if isSet(flag) && len(d.logs) == 0 {
 			return cli.Misusef("name a log: --log access.log", "rules diff: --%s without --log", flag)
 		}
 	}
-	return cmp.Or(cli.NotNegative("request-time", d.longest, "0 takes requests to be instant"),
+	return cmp.Or(d.host.Check("rules diff", "--log", len(d.logs) > 0), cli.NotNegative("request-time", d.longest, "0 takes requests to be instant"),
 		cli.NotNegative("top", d.top, "0 shows no clients"))
 }
 
 // decide decides the requests of the logs by both files.
 func (d *diff) decide(cmd *cobra.Command, files []backtest.File) (replay.Report, error) {
-	reader, err := accesslog.NewReader(accesslog.Options{})
+	reader, err := accesslog.NewReader(accesslog.Options{Format: d.written})
 	if err != nil {
-		return replay.Report{}, err
+		return replay.Report{}, logrules.NoFormat(err)
 	}
-	run := logrules.Run{Command: "rules diff", Files: files, Logs: d.logs, In: cmd.InOrStdin(), Reader: reader, Longest: d.longest,
+	run := logrules.Run{Command: "rules diff", Files: files, Logs: d.logs, In: cmd.InOrStdin(), Reader: reader, Longest: d.longest, Host: d.host,
 		Options: backtest.Options{Top: d.top}, Progress: cli.NewProgress(cmd.ErrOrStderr(), cli.ProgressDelay)}
 	defer run.Progress.Stop()
 	report, err := run.Report()
 	if err != nil {
 		return report, err
 	}
+	run.Host.Tell(cmd.ErrOrStderr())
 	if report.Unparsed > 0 {
 		cmd.PrintErrf("weir: %s unparsed; weir replay shows them\n", cli.Plural(report.Unparsed, "line"))
 	}

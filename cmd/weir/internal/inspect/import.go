@@ -15,6 +15,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/imported"
 	"github.com/weirflow/weir/cmd/weir/internal/nginx"
 	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 func importCommand() *cobra.Command {
@@ -33,14 +34,20 @@ has no counterpart is named with its reason, in comments of the file and as erro
 }
 
 func importNginxCommand(shadow *bool) *cobra.Command {
-	return &cobra.Command{
+	var logFormat bool
+	cmd := &cobra.Command{
 		Use:   "nginx FILE",
 		Short: "Make a rules file from nginx's limit_req",
 		Long: `Nginx reads a configuration with the files that it includes, and prints rules
 that decide exactly as its limit_req do. A limit_req that rules cannot decide so, and
 each limit_conn, is named with its line and left out: keep it in nginx. The file - is
-standard input; the files that it includes lie in the current folder.`,
+standard input; the files that it includes lie in the current folder.
+
+Weir replay tries the rules on a log. With --log-format the import prints what nginx
+should log, where the combined format lacks the host, the port or a header field that
+the rules read.`,
 		Example: `  weir rules import nginx nginx.conf > weir.yaml
+  weir rules import nginx --log-format nginx.conf
   ssh proxy cat nginx.conf | weir rules import nginx -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,9 +55,33 @@ standard input; the files that it includes lie in the current folder.`,
 			if err != nil {
 				return cli.Fail(fmt.Errorf("rules import nginx: %w", err), "docs/howto/gateways.md#move-nginxs-limits says what can be imported; nginx -t checks the configuration itself")
 			}
+			if logFormat && len(made.Rules) > 0 {
+				return printLogFormat(cmd, made, args[0])
+			}
 			return printImported(cmd, made, *shadow, args[0], "limits are the directives limit_req; docs/howto/gateways.md#move-nginxs-limits says what can be imported")
 		},
 	}
+	cmd.Flags().BoolVar(&logFormat, "log-format", false, "print, in place of the rules, how nginx logs what they read, for weir replay and weir rules diff --log")
+	return cmd
+}
+
+// printLogFormat prints directives of nginx that log what the rules read.
+func printLogFormat(cmd *cobra.Command, made *imported.Result, from string) error {
+	text, err := made.YAML(from, cmd.Name())
+	if err != nil {
+		return err
+	}
+	config, err := rules.Parse(rules.Options{}, rules.File{Name: from, Content: text})
+	if err != nil {
+		return err
+	}
+	format := nginx.LogFormat(config.Mentions())
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), `# In the context http, and in each server with an access_log of its own:
+log_format weir '%s';
+access_log /var/log/nginx/weir.log weir;
+# Then: weir replay --config weir.yaml --log-format '%s' /var/log/nginx/weir.log
+`, format, format)
+	return cli.Unwritable("rules import nginx", err)
 }
 
 func importEnvoyproxyCommand(shadow *bool) *cobra.Command {

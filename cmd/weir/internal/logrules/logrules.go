@@ -4,6 +4,7 @@ package logrules
 import (
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/backtest"
@@ -28,6 +29,11 @@ func Load(command string, paths []string) (files []backtest.File, err error) {
 	return files, nil
 }
 
+// NoFormat returns the error of a flag --log-format that an access log cannot have.
+func NoFormat(err error) error {
+	return cli.Misusef("formats: "+strings.Join(accesslog.Formats(), ", ")+`; or a pattern: --log-format '$remote_addr [$time_local] "$request" $status'; or the names of fields: --log-format 'json time=when client=caller.ip'`, "--log-%s", err)
+}
+
 // Run is one run of a command over logs.
 type Run struct {
 	Command  string
@@ -36,6 +42,7 @@ type Run struct {
 	In       io.Reader
 	Reader   *accesslog.Reader
 	Longest  time.Duration
+	Host     Host
 	Options  backtest.Options
 	Progress *cli.Progress
 }
@@ -44,6 +51,9 @@ type Run struct {
 func (r *Run) Report() (report replay.Report, err error) {
 	traffic := backtest.New(r.Files...)
 	logs := backtest.NewLogs(traffic, r.Reader, r.Longest)
+	if r.Host.text != "" {
+		logs.Assume(r.Host.name, r.Host.port)
+	}
 	if len(r.Logs) == 0 {
 		r.Logs = []string{"-"}
 	}
@@ -53,6 +63,7 @@ func (r *Run) Report() (report replay.Report, err error) {
 			return report, err
 		}
 	}
+	r.Host.unused = r.Host.text != "" && !logs.Assumed()
 	r.Options.Progress = r.Progress.Stage("deciding")
 	if report, err = traffic.ReportRead(r.Reader, r.Options); err != nil {
 		return report, cli.Fail(errors.New(r.Command+": "+err.Error()), "this is a bug in weir: please report it with the rules")

@@ -30,6 +30,7 @@ func (c *converter) result() (*imported.Result, error) {
 			c.delay(z, made, i)
 		}
 	}
+	c.noteChecks(func(z *zone) bool { return len(made[slices.Index(c.zones, z)]) > 0 })
 	c.Rules = slices.Concat(made...)
 	return c.Result, c.Check()
 }

@@ -1,12 +1,14 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/logrules"
 	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/replay"
 )
@@ -28,6 +30,7 @@ type options struct {
 	holds     holdOptions
 	reading   readOptions
 	longest   time.Duration // of a request
+	host      logrules.Host
 	isSet     func(flag string) bool
 }
 
@@ -77,7 +80,7 @@ func (o *options) parse() (key replay.Key, candidates []replay.Candidate, err er
 	case len(o.Config) == 0 && o.isSet("request-time"):
 		return key, nil, cli.Misusef("limits are tried at the time of each line; rules are too, and need it for what is unsure", "--request-time without --config")
 	}
-	if err = cli.NotNegative("top", o.top, "0 shows no worst keys and minutes"); err != nil {
+	if err = cmp.Or(cli.NotNegative("top", o.top, "0 shows no worst keys and minutes"), o.host.Check("replay", "--config", len(o.Config) > 0)); err != nil {
 		return key, nil, err
 	}
 	if o.suggest != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/logrules"
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/internal/accesslog"
 )
@@ -60,7 +61,7 @@ func (o *readOptions) reader(done <-chan struct{}) (*accesslog.Reader, error) {
 	}
 	reader, err := accesslog.NewReader(options)
 	if err != nil {
-		return nil, cli.Misusef("formats: "+strings.Join(accesslog.Formats(), ", ")+`; or a pattern: --log-format '$remote_addr [$time_local] "$request" $status'; or the names of fields: --log-format 'json time=when client=caller.ip'`, "--log-%s", err)
+		return nil, logrules.NoFormat(err)
 	}
 	return reader, o.keep(reader)
 }

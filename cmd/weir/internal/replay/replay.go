@@ -96,6 +96,7 @@ func Command() *cobra.Command {
 	o.holds.addFlags(cmd)
 	flags.Lookup("config").Usage = "decide by the rules of this `FILE`, or of a directory, as weir serve does; repeat the flag to compare files"
 	flags.DurationVar(&o.longest, "request-time", backtest.DefaultLongest, "with --config: how long a request is under way at most, if the log does not say")
+	o.host.AddFlag(cmd, "--config")
 	cli.Offer(cmd, "suggest", targetForms...)
 	cli.Offer(cmd, "cost", "cost")
 	return cmd

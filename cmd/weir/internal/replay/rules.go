@@ -42,7 +42,7 @@ func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out
 	if err != nil {
 		return err
 	}
-	run := logrules.Run{Command: "replay", Files: files, Logs: logs, In: in, Reader: reader, Longest: o.longest,
+	run := logrules.Run{Command: "replay", Files: files, Logs: logs, In: in, Reader: reader, Longest: o.longest, Host: o.host,
 		Options: o.backtestOptions(), Progress: cli.NewProgress(errs, cli.ProgressDelay)}
 	defer run.Progress.Stop()
 	report, err := run.Report()
@@ -58,6 +58,7 @@ func (o *options) runRules(ctx context.Context, logs []string, in io.Reader, out
 		return err
 	}
 	printUnparsed(errs, reader.Samples(), report)
+	run.Host.Tell(errs)
 	return o.reading.checkCounted(report)
 }
 

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"errors"
 	"net/netip"
 	"path"
 	"slices"
@@ -136,6 +137,15 @@ func cleanHost(host string) string {
 		host = host[:at] // without a port, or more than one
 	}
 	return strings.TrimRight(host, ".")
+}
+
+// Host returns a host in its normal form, without a port, or says why it is none.
+func Host(text string) (string, error) {
+	host := cleanHost(text)
+	if host == "" {
+		return "", errors.New("is no host")
+	}
+	return host, checkHost([]string{host})
 }
 
 // pathValue returns the value of a path.

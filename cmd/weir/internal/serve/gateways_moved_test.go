@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -71,8 +70,7 @@ func TestTenLimitsOfNginxMoveWithEqualRefusals(t *testing.T) {
 	}
 	inFiles, config := gatewaytest.Documented(t, "nginx/rules"), gatewaytest.Documented(t, "nginx/check").Text
 	daemon, _ := serveProcess(t, "127.0.0.1:0", replaceWord(inFiles.Command, "weir.yaml", file)...)
-	config = regexp.MustCompile(`(?s)    location = /weir \{.*?\n    }\n`).ReplaceAllLiteralString(config, inFiles.Text)
-	gatewaytest.Nginx(t, "127.0.0.1:"+moved, replaceAll(t, patient(config), map[string]string{
+	gatewaytest.Nginx(t, "127.0.0.1:"+moved, replaceAll(t, patient(described(t, config)), map[string]string{
 		"127.0.0.1:8080": daemon, "127.0.0.1:9000": pages.Listener.Addr().String(), "8000": moved,
 	}))
 

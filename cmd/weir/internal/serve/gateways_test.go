@@ -84,9 +84,7 @@ func TestGatewaysDecideByRulesInFiles(t *testing.T) {
 		edit      func(config string) string
 		status    []string
 	}{
-		{"nginx", "nginx/check", gatewaytest.Nginx, func(config string) string {
-			return regexp.MustCompile(`(?s)    location = /weir \{.*?\n    }\n`).ReplaceAllLiteralString(config, inFiles.Text)
-		}, nil},
+		{"nginx", "nginx/check", gatewaytest.Nginx, func(config string) string { return described(t, config) }, nil},
 		{"Caddy", "caddy/check", gatewaytest.Caddy, func(config string) string { return strings.Replace(config, "?rule=web", "", 1) }, []string{"--check-status", "429"}},
 	} {
 		t.Run(gateway.name, func(t *testing.T) {
@@ -120,6 +118,22 @@ func TestGatewaysDecideByRulesInFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// described returns a configuration of nginx/check that describes requests to rules in files, as docs/howto/gateways.md says.
+func described(t *testing.T, config string) string {
+	t.Helper()
+	return replaced(t, config, `(?s)        proxy_pass http://weir/.*?proxy_read_timeout [^\n]*\n`, gatewaytest.Documented(t, "nginx/rules").Text)
+}
+
+// replaced replaces the only match of an expression.
+func replaced(t *testing.T, config, expression, by string) string {
+	t.Helper()
+	found := regexp.MustCompile(expression)
+	if n := len(found.FindAllString(config, -1)); n != 1 {
+		t.Fatalf("%d matches of %s, want one, in\n%s", n, expression, config)
+	}
+	return found.ReplaceAllLiteralString(config, by)
 }
 
 func replaceWord(words []string, from, to string) []string {
