@@ -138,7 +138,11 @@ func diffText(changes []rules.Change) string {
 	var b strings.Builder
 	for _, c := range changes {
 		fmt.Fprintf(&b, "%s rule %s, %s", signs[c.Kind], c.Rule, c.Kind)
-		if c.Match != "" {
+		switch c.Match {
+		case "":
+		case rules.Otherwise:
+			b.WriteString(", for requests that other rules refuse")
+		default:
 			b.WriteString(", for requests of " + cli.Printable(c.Match))
 		}
 		b.WriteByte('\n')

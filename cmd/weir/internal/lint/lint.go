@@ -87,6 +87,9 @@ func (s *subject) warnOfRule(work *int) bool {
 	}
 	s.warnOfDoors()
 	s.warnOfIdle()
+	if s.rule.Pool {
+		return true // other rules ask it
+	}
 	if slices.ContainsFunc(s.Match, hasExpression) {
 		return true // no search makes a text that fits one
 	}

@@ -28,6 +28,10 @@ func (l *loader) checkBudgets() {
 		switch {
 		case owner == nil || owner.Limit == nil || owner.Budget != "" || owner == d.Rule:
 			n.fail("is %s, want the name of another rule that has a limit and counts in a budget of its own", plain.Quoted(d.Budget))
+		case owner.Pool:
+			n.fail("is %s, which has match: otherwise and counts what other rules refuse, and nothing else", plain.Quoted(d.Budget))
+		case owner.Otherwise != d.Otherwise:
+			n.fail("is that of %s, and only requests with the same otherwise can share it", plain.Quoted(d.Budget))
 		case owner.Shadow != d.Shadow:
 			n.fail("is that of %s, and only one of the two rules is a shadow: rules of one budget are shadows together, or enforced", plain.Quoted(d.Budget))
 		case !slices.Equal(owner.key, d.key) || owner.hashed != d.hashed:

@@ -68,6 +68,7 @@ func parseFiles(o Options, large int, files []File) (*Config, error) {
 	}
 	if l.readRules() {
 		l.checkBudgets()
+		l.checkOtherwise()
 		l.checkAlone()
 	}
 	if len(problems) > 0 {
@@ -409,7 +410,8 @@ func (n node) failLimit(err error) {
 // readMatch reads the patterns of a rule.
 func (d *draft) readMatch(n node) {
 	if _, plain := n.scalar(); plain {
-		d.any = n.oneOf("any", "patterns by attribute, like {path: /login}") == "any"
+		word := n.oneOf("any", Otherwise, "patterns by attribute, like {path: /login}")
+		d.any, d.Pool = word == "any", word == Otherwise
 		return
 	}
 	d.match = d.conditions("match", n)
@@ -476,6 +478,7 @@ func (d *draft) readPlans(n node) {
 
 // readCost reads a number, or the attribute that holds it.
 func (d *draft) readCost(n node) {
+	d.ownCost = true
 	if _, plain := n.scalar(); plain {
 		d.cost = n.whole(0, weir.MaxCount)
 		return

@@ -153,7 +153,11 @@ func (r *Rule) ask(values []value, factor int64, o *Outcome) bool {
 	default:
 		limit := r.limitOf(key, values)
 		key = r.stored(key)
-		o.Requests, o.Rules = append(o.Requests, limit.For(key, cost)), append(o.Rules, r)
+		q := limit.For(key, cost)
+		if r.chain != nil {
+			q.Otherwise = r.chainOf(limit, cost, &poolCall{values: values, factor: factor})
+		}
+		o.Requests, o.Rules = append(o.Requests, q), append(o.Rules, r)
 		if r.Candidate != nil && limit == r.Limit {
 			o.Beside, o.BesideRules = append(o.Beside, r.Candidate.For(key, cost)), append(o.BesideRules, r)
 		}
@@ -240,14 +244,14 @@ func (r *Rule) keyOf(values []value) (key string, complete bool) {
 		}
 		if !values[slot].present {
 			complete = false
-			b.WriteString(`\-`)
+			b.WriteString(missingText)
 			continue
 		}
 		escape(&b, values[slot].key)
 	}
 	if b.Len() > maxKeyBytes {
 		sum := sha256.Sum256([]byte(b.String()))
-		return `\#` + hex.EncodeToString(sum[:]), complete
+		return hashMark + hex.EncodeToString(sum[:]), complete
 	}
 	return b.String(), complete
 }

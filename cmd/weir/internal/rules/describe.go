@@ -10,6 +10,9 @@ import (
 	"github.com/weirflow/weir"
 )
 
+// Otherwise is the match of a rule that is only asked where others refuse.
+const Otherwise = "otherwise"
+
 // Field is a field of a rule with its value as text.
 type Field struct {
 	Name string `json:"name"`
@@ -37,6 +40,7 @@ func (c *Config) Describe(r *Rule) (fields []Field) {
 	add("hashed", "true", r.hashed)
 	add("missing", string(r.missing), r.missing != MissingShare)
 	add("budget", r.Budget, r.Budget != "")
+	add("otherwise", r.Otherwise, r.Otherwise != "")
 	add("plans", "by "+strings.Join(c.attributeNames([]int{r.planBy}), "")+": "+limitTexts(r.plans), len(r.plans) > 0)
 	add("keys", limitTexts(r.keys), len(r.keys) > 0)
 	add("cost", c.costText(r), r.cost != 1 || r.costFrom >= 0)
@@ -67,9 +71,12 @@ func (c *Config) attributeNames(slots []int) (names []string) {
 }
 
 func (c *Config) matchText(r *Rule) string {
-	text := "any"
-	if !r.any {
-		text = c.conditionsText(r.match)
+	text := c.conditionsText(r.match)
+	switch {
+	case r.any:
+		text = "any"
+	case r.Pool:
+		text = Otherwise
 	}
 	if len(r.except) > 0 {
 		text += "; except " + c.conditionsText(r.except)
@@ -223,6 +230,7 @@ type Step struct {
 	Cost       int64   `json:"cost,omitempty"`
 	Remaining  *int64  `json:"remaining,omitempty"` // of the key, if states are known
 	RetryAfter string  `json:"retry_after,omitempty"`
+	Otherwise  []Step  `json:"otherwise,omitempty"` // the pools that are asked where the rule refuses, in order
 }
 
 // Explanation says how a request is decided.
@@ -244,22 +252,41 @@ func (c *Config) Explain(ctx context.Context, from Source, cost int64, engine we
 	c.Decide(from, cost, &o)
 	e := Explanation{Answer: o.sentence(), Notes: c.unread(from)}
 	requests := slices.Concat(o.Requests, o.Beside)
-	if over, ok := weir.Find[overrider](engine); ok {
-		requests = over.Requests(requests)
-	}
 	for _, r := range c.Matches(from) {
-		step := Step{Rule: r.Name, File: r.File, Line: r.Line, Fields: c.Describe(r)}
+		step := c.stepOf(r)
 		at := slices.IndexFunc(requests, func(q weir.Request) bool { return q.Rule.Name() == r.stateName() })
 		if at >= 0 {
-			q := requests[at]
-			step.Key, step.Limit, step.Cost = &q.Key, LimitText(q.Rule), q.Cost
-			if err := step.Peek(ctx, q, engine); err != nil {
+			if err := c.explain(ctx, &step, requests[at], engine); err != nil {
 				return e, err
 			}
 		}
 		e.Steps = append(e.Steps, step)
 	}
 	return e, nil
+}
+
+func (c *Config) stepOf(r *Rule) Step {
+	return Step{Rule: r.Name, File: r.File, Line: r.Line, Fields: c.Describe(r)}
+}
+
+// explain adds to a step the request of its rule, by the override in force, and those that are asked where it is refused.
+func (c *Config) explain(ctx context.Context, step *Step, q weir.Request, engine weir.Engine) error {
+	next := q.Otherwise
+	q.Otherwise = nil
+	if over, ok := weir.Find[overrider](engine); ok {
+		q = over.Requests([]weir.Request{q})[0]
+	}
+	step.Key, step.Limit, step.Cost = &q.Key, LimitText(q.Rule), q.Cost
+	if err := step.Peek(ctx, q, engine); err != nil || next == nil || blocks(q.Rule) {
+		return err
+	}
+	pool := c.stepOf(c.Rule(next.Rule.Name()))
+	if err := c.explain(ctx, &pool, *next, engine); err != nil {
+		return err
+	}
+	step.Otherwise = append([]Step{pool}, pool.Otherwise...)
+	step.Otherwise[0].Otherwise = nil
+	return nil
 }
 
 // Peek adds how full the key is, and when it is free.

@@ -36,27 +36,14 @@ func (c *Config) CheckRequest(command string, request Attributes) error {
 func (e Explanation) Text() string {
 	var b strings.Builder
 	b.WriteString(plain.Printable(e.Answer) + "\n")
-	line := func(name, text string) { fmt.Fprintf(&b, "  %-11s %s\n", name, plain.Printable(text)) }
 	for _, s := range e.Steps {
-		fmt.Fprintf(&b, "\n%s, %s", plain.Printable(s.Rule), plain.Printable(s.File))
-		if s.Line > 0 { // a pushed limit has none
-			fmt.Fprintf(&b, ":%d", s.Line)
-		}
 		b.WriteByte('\n')
-		for _, f := range s.Fields {
-			line(f.Name, f.Text)
-		}
-		if s.Key == nil {
-			continue
-		}
-		line("this key", *s.Key)
-		line("its limit", s.Limit)
-		line("its cost", plain.Thousands(s.Cost))
-		if s.Remaining != nil {
-			line("remaining", plain.Thousands(*s.Remaining))
-		}
-		if s.RetryAfter != "" {
-			line("retry after", s.RetryAfter)
+		s.write(&b)
+		before := s.Rule
+		for _, pool := range s.Otherwise {
+			fmt.Fprintf(&b, "\nif %s refuses: ", plain.Printable(before))
+			pool.write(&b)
+			before = pool.Rule
 		}
 	}
 	for _, note := range e.Notes {
@@ -66,4 +53,29 @@ func (e Explanation) Text() string {
 		b.WriteString("\nwarning: " + w.Sentence() + "\n")
 	}
 	return b.String()
+}
+
+// write shows the step to people.
+func (s *Step) write(b *strings.Builder) {
+	fmt.Fprintf(b, "%s, %s", plain.Printable(s.Rule), plain.Printable(s.File))
+	if s.Line > 0 { // a pushed limit has none
+		fmt.Fprintf(b, ":%d", s.Line)
+	}
+	b.WriteByte('\n')
+	line := func(name, text string) { fmt.Fprintf(b, "  %-11s %s\n", name, plain.Printable(text)) }
+	for _, f := range s.Fields {
+		line(f.Name, f.Text)
+	}
+	if s.Key == nil {
+		return
+	}
+	line("this key", *s.Key)
+	line("its limit", s.Limit)
+	line("its cost", plain.Thousands(s.Cost))
+	if s.Remaining != nil {
+		line("remaining", plain.Thousands(*s.Remaining))
+	}
+	if s.RetryAfter != "" {
+		line("retry after", s.RetryAfter)
+	}
 }

@@ -110,7 +110,7 @@ func init() {
 	}
 	ruleFields = fields[draft]{
 		{"name", "The name of the rule. State belongs to it.", namesOf(maxName), func(n node, d *draft) { d.Name = ruleName(n) }},
-		{"match", "Which requests the rule decides.", matches, func(n node, d *draft) { d.readMatch(n) }},
+		{"match", "Which requests the rule decides: patterns, any, or otherwise for those that rules with its name in otherwise refuse.", matches, func(n node, d *draft) { d.readMatch(n) }},
 		{"except", "Which of those requests the rule does not decide: those that fit any of these patterns.", mapOf(listOf(texts)), func(n node, d *draft) { d.except = d.conditions("except", n) }},
 		{"limit", "The limit of each key, or a list of limits.", listOf(texts), func(n node, d *draft) { d.limitNode = n }},
 		{"deny", "Refuse every request that matches.", flags, func(n node, d *draft) { d.Deny = n.flag() }},
@@ -121,6 +121,7 @@ func init() {
 			d.missing = Missing(n.oneOf("share", "refuse", "skip"))
 		}},
 		{"budget", "The rule in whose budget this one counts.", namesOf(maxName), func(n node, d *draft) { d.Budget = ruleName(n) }},
+		{"otherwise", "The rule that is asked in place of this one where this one refuses. It has match: otherwise.", namesOf(maxName), func(n node, d *draft) { d.Otherwise = ruleName(n) }},
 		{"plans", "Limits by the value of an attribute.", object(&planFields, "by", "limits"), func(n node, d *draft) { d.readPlans(n) }},
 		{"keys", "Limits of single keys.", mapOf(listOf(texts)), func(n node, d *draft) { d.keyNode = n }},
 		{"cost", "The units of a request.", either(wholes(0, weir.MaxCount), object(&costFields, "from")), func(n node, d *draft) { d.readCost(n) }},

@@ -16,6 +16,8 @@ func (c *Config) Unnamed(rule string) string {
 		return "it refuses every request that matches, and has no limit"
 	case r.Unlimited:
 		return "it exempts every request that matches, and has no limit"
+	case r.Pool:
+		return "it is only asked in place of rules that name it in otherwise: name one of those"
 	case r.Budget != "":
 		return fmt.Sprintf("it counts in the budget of rule %q: name that one", r.Budget)
 	}
@@ -90,7 +92,7 @@ func (k keyForm) isHash(key string) bool {
 	want := 32
 	if !k.rule.hashed {
 		var long bool
-		if key, long = strings.CutPrefix(key, `\#`); !long {
+		if key, long = strings.CutPrefix(key, hashMark); !long {
 			return false
 		}
 		want = 64
@@ -185,7 +187,11 @@ func (k keyForm) values() string {
 	return "values of " + names[0]
 }
 
-const missingText = `\-` // in keys, of a missing attribute
+// In keys, which have no such texts otherwise.
+const (
+	missingText = `\-` // of a missing attribute
+	hashMark    = `\#` // before the hash of a key that is too long
+)
 
 var unescaper = strings.NewReplacer(`\\`, `\`, `\|`, `|`)
 

@@ -14,8 +14,14 @@ func (d *draft) checkKind() {
 		d.node.fail("has no limit, want limit, deny: true or unlimited: true")
 		return
 	}
+	if d.Otherwise != "" {
+		d.checkFloor()
+	}
 	if except, given := d.given["except"]; given && d.named() {
 		except.fail("belongs to a match, and the rule has none; for every other request write match: any")
+	}
+	if d.Pool {
+		d.checkPool()
 	}
 	if d.Shadow && kinds[0] != "unlimited" {
 		d.checkShadow()
@@ -27,7 +33,7 @@ func (d *draft) checkKind() {
 	if _, given := d.given["match"]; !given && d.Replaces == "" {
 		d.given[kinds[0]].fail("has no match, so it never decides; for every request write match: any")
 	}
-	for _, name := range []string{"key", "hashed", "missing", "budget", "plans", "keys", "cost", "charge", "estimate", "candidate", "on_failure"} {
+	for _, name := range []string{"key", "hashed", "missing", "budget", "otherwise", "plans", "keys", "cost", "charge", "estimate", "candidate", "on_failure"} {
 		if n, given := d.given[name]; given {
 			n.fail("belongs to a limit, and the rule has %s", kinds[0])
 		}

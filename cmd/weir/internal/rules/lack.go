@@ -60,7 +60,7 @@ func (c *Config) leaveOut(matched []int32, values []value, o *Outcome) []int32 {
 // decides. It returns -1 if there is none: the rule certainly does not match, or all that it needs is known.
 func (r *Rule) dependsOn(values []value) int {
 	unknown := -1
-	if r.named() {
+	if !r.matchable() {
 		return unknown
 	}
 	for i := range r.match {
@@ -82,6 +82,19 @@ func (r *Rule) dependsOn(values []value) int {
 	if unknown >= 0 || r.Deny || r.Unlimited {
 		return unknown
 	}
+	if slot := r.readsUnknown(values); slot >= 0 || r.Shadow {
+		return slot
+	}
+	for _, p := range r.chain {
+		if slot := p.readsUnknown(values); slot >= 0 {
+			return slot
+		}
+	}
+	return -1
+}
+
+// readsUnknown returns the slot of an unknown value that decides by which key, limit and cost the rule decides, or -1.
+func (r *Rule) readsUnknown(values []value) int {
 	for _, slot := range r.key {
 		if values[slot].unknown {
 			return slot
@@ -124,11 +137,26 @@ func (c *Config) Recorded(rule, key string, hashed bool, cost int64, o *Outcome)
 		o.Beside, o.BesideRules = append(o.Beside, limit.For(key, cost)), append(o.BesideRules, r)
 		return true
 	}
-	o.Requests, o.Rules = append(o.Requests, limit.For(key, cost)), append(o.Rules, r)
+	if at := slices.IndexFunc(r.chain, func(p *Rule) bool { return !r.tells(p, hashed) }); at >= 0 {
+		o.Undecided = append(o.Undecided, Undecided{r, "what the rule " + r.chain[at].Name + " in its place reads"})
+		return true
+	}
+	q := limit.For(key, cost)
+	q.Otherwise = c.Otherwise(rule, key, "", cost)
+	o.Requests, o.Rules = append(o.Requests, q), append(o.Rules, r)
 	if r.Candidate != nil && limit == r.Limit {
 		o.Beside, o.BesideRules = append(o.Beside, r.Candidate.For(key, cost)), append(o.BesideRules, r)
 	}
 	return true
+}
+
+// tells reports whether a key of the rule, or the hash of one, is all that a pool reads of a request.
+func (r *Rule) tells(pool *Rule, hashed bool) bool {
+	if len(pool.plans) > 0 || pool.ownCost || hashed && len(pool.keys) > 0 {
+		return false
+	}
+	told := !hashed && !r.hashed && !slices.ContainsFunc(pool.key, func(slot int) bool { return !slices.Contains(r.key, slot) })
+	return told || len(pool.key) == 0 || r.keyedLike(pool)
 }
 
 // ownLimit returns the limit of a single key, as engines have it, or nil.

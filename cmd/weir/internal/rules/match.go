@@ -148,7 +148,7 @@ func newIndex(rules []*Rule, slots int) index {
 	}
 	beginnings := make([]map[string][]int32, slots)
 	for _, r := range rules {
-		if !r.named() {
+		if r.matchable() {
 			x.add(r, beginnings, shared)
 		}
 	}

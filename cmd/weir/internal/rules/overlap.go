@@ -28,7 +28,7 @@ func (p *pattern) meets(q *pattern) bool {
 
 // meets reports whether a request may match both rules.
 func (r *Rule) meets(other *Rule) bool {
-	if r.named() || other.named() {
+	if !r.matchable() || !other.matchable() {
 		return false
 	}
 	for i := range r.match {

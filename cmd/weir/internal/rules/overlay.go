@@ -61,7 +61,7 @@ func (c *Config) Beside(list []*Rule, foreign any) *Config {
 
 // Overlaid reports whether the files have rules that decide requests beside those of another format.
 func (c *Config) Overlaid() bool {
-	return c.Foreign != nil && slices.ContainsFunc(c.Rules, func(r *Rule) bool { return !r.named() })
+	return c.Foreign != nil && slices.ContainsFunc(c.Rules, func(r *Rule) bool { return r.matchable() })
 }
 
 // OnlyRules returns a problem for what a file that overlays pushed rules cannot say.

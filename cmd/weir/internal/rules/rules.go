@@ -43,6 +43,7 @@ const (
 	maxPlans      = 10_000
 	maxMessage    = 512
 	maxName       = 128
+	maxLinks      = 4 // rules that stand in for another, one after the other
 )
 
 // Config is the content of all files. It is immutable and safe for concurrent use.
@@ -95,6 +96,8 @@ type Rule struct {
 	Most      int64                  // units that one told cost counts; 0 for a bound by the capacity
 	Estimate  *front.EstimateOptions // of reservations; nil without one
 	Budget    string                 // the rule in whose states it counts, or "" for its own
+	Otherwise string                 // the pool that is asked in place of the rule where that refuses, or ""
+	Pool      bool                   // only rules with its name in Otherwise reach it: no attributes and no callers
 
 	order    int  // among all rules
 	foreign  bool // another format has it
@@ -109,12 +112,18 @@ type Rule struct {
 	plans    map[string]*weir.Rule
 	keys     map[string]*weir.Rule
 	cost     int64
-	costFrom int // a slot, or -1
+	costFrom int                 // a slot, or -1
+	ownCost  bool                // of a pool: it does not have the cost of the rule that it stands in for
+	chain    []*Rule             // the pools that are asked in its place, in order
+	blocks   map[*weir.Rule]bool // the limits that refuse all, so no pool is asked in place of them
 	places   []placed
 }
 
 // named reports whether only callers that name the rule ask it.
-func (r *Rule) named() bool { return !r.any && len(r.match) == 0 }
+func (r *Rule) named() bool { return !r.any && !r.Pool && len(r.match) == 0 }
+
+// matchable reports whether attributes find the rule.
+func (r *Rule) matchable() bool { return r.any || len(r.match) > 0 }
 
 // limits returns the rules of the engine by which keys of the rule are decided.
 func (r *Rule) limits() (all []*weir.Rule) {
@@ -173,11 +182,11 @@ func (c *Config) Candidates() map[*weir.Rule]*weir.Rule {
 }
 
 // Named returns the limits in force that callers may name, in the order of the files. A rule that counts in the budget of
-// another one has the name of that one. In place of a shadow stands a rule that admits everything.
+// another one has the name of that one, and nobody can name a pool. In place of a shadow stands a rule that admits everything.
 func (c *Config) Named() (named []*weir.Rule) {
 	for _, r := range c.Rules {
 		switch {
-		case r.Deny || r.Unlimited || r.Budget != "":
+		case r.Deny || r.Unlimited || r.Budget != "" || r.Pool:
 		case r.Shadow:
 			named = append(named, StandIn(r.Limit))
 		default:

@@ -12,7 +12,7 @@ type shape map[string]any
 var (
 	texts   = shape{"type": []string{"string", "number", "boolean"}}
 	flags   = shape{"type": "boolean"}
-	matches = either(shape{"const": "any"}, mapOf(listOf(texts)))
+	matches = either(words("any", "otherwise"), mapOf(listOf(texts)))
 )
 
 func words(all ...string) shape { return shape{"enum": all} }

@@ -54,8 +54,12 @@ type Modes struct {
 	Rules map[string]bool // of single rules, whatever All says: whether they are shadows
 }
 
-// IsShadow reports whether a rule is a shadow. One that counts in the budget of another rule is what that is.
+// IsShadow reports whether a rule is a shadow. One that counts in the budget of another rule is what that is. A pool
+// is none: a shadow asks no pool.
 func (m Modes) IsShadow(r *Rule) bool {
+	if r.Pool {
+		return false
+	}
 	name := r.Name
 	if r.Budget != "" {
 		name = r.Budget
@@ -112,4 +116,6 @@ func (c *Config) Conflict(r *Rule) *Rule {
 }
 
 // Switches reports whether Shadowed can change the mode of a rule.
-func (c *Config) Switches(r *Rule) bool { return !r.foreign && (c.ByAttributes() || c.Overlaid()) }
+func (c *Config) Switches(r *Rule) bool {
+	return !r.foreign && !r.Pool && (c.ByAttributes() || c.Overlaid())
+}
