@@ -87,6 +87,17 @@ func (EngineKit) HandOver(r *Reservation) Call {
 	return c
 }
 
+// Links returns the requests, each followed by those that may be made in its place ([Request.Otherwise]). A call that has no answer may
+// have taken any of them.
+func (EngineKit) Links(requests []Request) (all []Request) {
+	for i := range requests {
+		for q, n := &requests[i], 0; q != nil && n <= compiled.MaxLinks; q, n = q.Otherwise, n+1 {
+			all = append(all, *q)
+		}
+	}
+	return alone(all)
+}
+
 // CheckTaken refuses a Taken that is not one instant for each request of an OpReturn.
 func (EngineKit) CheckTaken(c Call) error {
 	if c.Taken != nil && (c.Op != OpReturn || len(c.Taken) != len(c.Requests)) {

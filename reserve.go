@@ -27,10 +27,19 @@ type reserved struct {
 }
 
 func newReserved(e Engine, c *Call) *reserved {
-	h := &reserved{engine: e, asked: slices.Clone(c.Requests), turn: make(chan struct{}, 1), release: func() {}}
+	h := &reserved{engine: e, asked: alone(c.Requests), turn: make(chan struct{}, 1), release: func() {}}
 	h.unsettled = h.asked // which a settlement replaces
 	h.handle, h.lease, h.taken = h, c.Lease, slices.Clone(c.Taken)
 	return h
+}
+
+// alone returns a copy of requests with nothing in their places.
+func alone(requests []Request) []Request {
+	requests = slices.Clone(requests)
+	for i := range requests {
+		requests[i].Otherwise = nil
+	}
+	return requests
 }
 
 // Reserve makes an OpReserve on e by a take: an engine implements it so. A LeakyBucket cannot be reserved. The units of a
@@ -54,7 +63,7 @@ func (EngineKit) Reserve(ctx context.Context, e Engine, call Call) (Answer, erro
 	began := time.Now()
 	a, err := e.Do(ctx, call)
 	if err != nil {
-		if h.unsettled = slotsOf(h.unsettled); WasCounted(err) == CountedNo || len(h.slots()) == 0 {
+		if h.unsettled = slotsOf(Kit.Links(call.Requests)); WasCounted(err) == CountedNo || len(h.slots()) == 0 {
 			return Answer{}, err
 		}
 		if call.Identity == "" { // with an identity it can be asked again
@@ -63,7 +72,7 @@ func (EngineKit) Reserve(ctx context.Context, e Engine, call Call) (Answer, erro
 		return Answer{Reservation: &h.Reservation}, err
 	}
 	if h.taken = a.Taken; a.Paid != nil {
-		h.asked = slices.Clone(a.Paid)
+		h.asked = alone(a.Paid)
 		h.unsettled = h.asked
 	}
 	h.admit(began, a.Decision)

@@ -38,7 +38,7 @@ func (h *reserved) again(s settlement) {
 // after the release, and may be away, so Drop repeats the release for some seconds, and until it succeeds or the lease has passed.
 // It waits for the first one, at most a second.
 func (EngineKit) Drop(e Engine, take Call) {
-	slots := Call{Op: OpReturn, Requests: slices.DeleteFunc(slotsOf(take.Requests), func(q Request) bool { return q.Rule == nil || q.Cost <= 0 }), Lease: take.Lease}
+	slots := Call{Op: OpReturn, Requests: slices.DeleteFunc(slotsOf(Kit.Links(take.Requests)), func(q Request) bool { return q.Rule == nil || q.Cost <= 0 }), Lease: take.Lease}
 	if len(slots.Requests) == 0 || slots.Lease == 0 {
 		return
 	}

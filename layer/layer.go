@@ -11,6 +11,7 @@
 //
 //	Observe    reports decisions, refusals, thresholds, errors and durations
 //	Shadow     decides without enforcing, or a candidate limit beside the enforced one
+//	Otherwise  makes a request in place of one that is refused
 //	DenyUntil  refuses here what the engine has just refused
 //	Prefetch   decides from blocks of permits that it takes ahead
 //	Guard      bounds each decision, and answers by a policy while the engine is away
@@ -37,11 +38,12 @@ const (
 	guards rank = iota + 1
 	prefetches
 	denies
+	replaces
 	shadows
 	observes
 )
 
-var rankNames = map[rank]string{guards: "guard", prefetches: "prefetch", denies: "deny until", shadows: "shadow", observes: "observe"}
+var rankNames = map[rank]string{guards: "guard", prefetches: "prefetch", denies: "deny until", replaces: "otherwise", shadows: "shadow", observes: "observe"}
 
 // String returns the name of the layer in errors.
 func (p rank) String() string { return rankNames[p] }
@@ -59,9 +61,9 @@ func checkOver(e weir.Engine, own rank) error {
 	case ok && below.rank() == own && own != shadows:
 		return optionError(own, "engine", "has a %s already", own)
 	case ok && below.rank() > own:
-		return optionError(own, "engine", "has a %s, which belongs outside: the order is observe, shadow, deny until, prefetch, guard, engine", below.rank())
+		return optionError(own, "engine", "has a %s, which belongs outside: the order is observe, shadow, otherwise, deny until, prefetch, guard, engine", below.rank())
 	}
-	if _, memory := weir.Find[*weir.Memory](e); memory && own < shadows {
+	if _, memory := weir.Find[*weir.Memory](e); memory && own < replaces {
 		return optionError(own, "engine", "is a memory engine, which needs no %s: it is as near, and does not fail", own)
 	}
 	return nil

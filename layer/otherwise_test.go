@@ -1,12 +1,17 @@
 package layer_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/otherwisetest"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/layer"
+	"github.com/weirflow/weir/limittest"
 )
 
 // or returns a request with another one to make in its place.
@@ -35,7 +40,7 @@ func TestNoLayerIgnoresARequestInPlaceOfAnother(t *testing.T) {
 	}
 	defer guarded.Close()
 	for name, e := range map[string]weir.Engine{"prefetch": prefetched, "deny until": denied, "guard": guarded} {
-		for range 25 { // so that prefetch has a stock, and deny until a refusal
+		for range map[string]int{"prefetch": 5, "deny until": 21, "guard": 1}[name] { // so that prefetch has a stock, and deny until a refusal
 			if _, err := e.Take(t.Context(), floor.For("k", 1)); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -45,4 +50,37 @@ func TestNoLayerIgnoresARequestInPlaceOfAnother(t *testing.T) {
 			t.Errorf("%s: got %+v and error %v, want a *weir.RequestError about otherwise", name, d, err)
 		}
 	}
+}
+
+func replacing(t testing.TB, e weir.Engine) weir.Engine {
+	t.Helper()
+	over, err := layer.Otherwise(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return over
+}
+
+func TestAnEngineWithOtherwiseIsAsWithout(t *testing.T) {
+	limittest.Run(t, func(clock func() int64) weir.Engine {
+		e := replacing(t, weir.NewMemory(weir.MemoryOptions{Clock: clock}))
+		return weir.Wrap(e, func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+			calls := []weir.Call{call}
+			if call.Each != nil {
+				calls = call.Each.Calls
+			}
+			if slices.ContainsFunc(calls, func(c weir.Call) bool {
+				return slices.ContainsFunc(c.Requests, func(q weir.Request) bool { return q.Otherwise != nil })
+			}) {
+				return weir.NewMemory(weir.MemoryOptions{}).Do(ctx, call) // an engine without refuses them
+			}
+			return next(ctx, call)
+		})
+	})
+}
+
+func TestOtherwiseIsTryReplaceTry(t *testing.T) {
+	otherwisetest.Duel(t, randtest.Rounds(t, 400, 100), func(clock func() int64) weir.Engine {
+		return weir.NewMemory(weir.MemoryOptions{Clock: clock})
+	})
 }

@@ -116,6 +116,7 @@ func (s *Shadowed) dryRun(call weir.Call) (weir.Answer, error) {
 	if call.Op == weir.OpEach {
 		return weir.Answer{}, enginekit.DecideEach(call.Each, s.dryRun)
 	}
+	call.Requests = alone(call.Requests)
 	if err := checked(&call); err != nil {
 		return weir.Answer{}, err
 	}
@@ -142,7 +143,7 @@ func (s *Shadowed) shadow(call weir.Call, a weir.Answer) {
 	}
 	requests := make([]weir.Request, 0, len(call.Requests))
 	for _, q := range call.Requests {
-		if q.Rule = s.shadowOf(q.Rule); q.Rule != nil {
+		if q.Rule, q.Otherwise = s.shadowOf(q.Rule), nil; q.Rule != nil {
 			q.Cost = scaled(q.Cost, max(a.Times, 1), 1)
 			requests = append(requests, q)
 		}

@@ -124,6 +124,7 @@ const (
 const (
 	MaxKey      = table.MaxKey // bytes of a key
 	MaxRequests = 128          // requests in one call
+	MaxLinks    = 4            // requests that may be made in place of one, each if the one before is refused
 )
 
 // Request asks for Cost units of Key under a rule: a weir.Request whose rule is
