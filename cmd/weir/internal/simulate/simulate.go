@@ -43,7 +43,7 @@ Any of them may be followed by:
     [jitter TIME] [up to N times]      not; without retry they do not come back
 
 All clients share one limit, unless --per-client is given. docs/howto/simulate.md has
-the formula of each traffic and the meaning of each figure.`,
+the meaning of each traffic and each figure.`,
 		Example: `  weir simulate
   weir simulate --format json
   weir simulate --traffic 'burst 200/s for 1s every 10s' --limit 'token bucket 10/s burst 20' --limit 'fixed window 100/10s'
