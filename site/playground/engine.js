@@ -2,9 +2,10 @@
 
 // Failed is an error that the program explains.
 export class Failed extends Error {
-  constructor({ message, hints }) {
+  constructor({ message, hints, unread }) {
     super(message)
     this.hints = hints ?? []
+    this.unread = unread ?? [] // lines of a log that explain it
   }
 }
 

@@ -39,8 +39,13 @@ export function log({ engine, problem, Stopped, changed }) {
       id('log-save').hidden = false
     } catch (error) {
       if (error instanceof Stopped) id('log-answer').replaceChildren(weir.element('p', { textContent: 'Stopped.' }))
-      else problem(id('log-problem'), error)
+      else failed(error)
     }
+  }
+
+  function failed(error) {
+    problem(id('log-problem'), error)
+    if (error.unread?.length) id('log-problem').append(samples(error.unread))
   }
 
   async function save() {
@@ -50,7 +55,7 @@ export function log({ engine, problem, Stopped, changed }) {
       link.click()
       setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
     } catch (error) {
-      problem(id('log-problem'), error)
+      failed(error)
     }
   }
 
@@ -102,12 +107,15 @@ export function log({ engine, problem, Stopped, changed }) {
 
   function left(place, report, unread) {
     place.append(weir.element('h3', { textContent: `${weir.number(report.unparsed)} lines do not count` }),
-      table('The first of them', ['line', 'why', 'text'], unread.map(u => [u.Line, u.Reason, u.Text])))
+      samples(unread))
   }
 
-  // table shows rows of texts and numbers. What a log says becomes text, never markup.
+  const samples = unread => table('The first of them', ['line', 'why it does not count', 'text'], unread.map(u => [u.Line, `It ${u.Reason}`, u.Text]))
+
+  // table shows rows of texts and numbers. What a log says becomes text: never markup, and no character that hides or turns others.
   function table(caption, heads, rows) {
-    const cell = (kind, value) => weir.element(kind, { textContent: typeof value === 'number' ? weir.number(value) : value, className: typeof value === 'number' ? 'n' : 'key' })
+    const cell = (kind, value) => typeof value === 'number' ? weir.element(kind, { textContent: weir.number(value), className: 'n' })
+      : weir.element(kind, { className: 'key' }, weir.element('bdi', { textContent: value.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '\ufffd') }))
     const t = weir.element('table', {}, weir.element('caption', { textContent: caption }),
       weir.element('thead', {}, weir.element('tr', {}, ...heads.map((h, i) => weir.element('th', { textContent: h, scope: 'col', className: typeof rows[0]?.[i] === 'number' ? 'n' : '' })))),
       weir.element('tbody', {}, ...rows.map(row => weir.element('tr', {}, ...row.map(value => cell('td', value))))))

@@ -68,13 +68,15 @@ export function play({ engine, problem, Stopped, changed }) {
   async function explain(i) {
     const field = id(`limit-${i}`), place = id(`problem-${i}`)
     try {
-      const { limits, file } = await engine.ask(`check-${i}`, { do: 'check', text: field.value })
+      const checked = await engine.ask(`check-${i}`, { do: 'check', text: field.value }), { file } = checked
       mark(field, false)
-      const before = place.querySelector('select')?.value
+      const before = place.querySelector('select'), focused = before && before === document.activeElement, open = place.querySelector('.words')?.open
       place.replaceChildren()
-      if (file) place.append(choice(file, before))
+      if (file) place.append(choice(file, before?.value))
+      if (focused) place.querySelector('select')?.focus()
       const chosen = file ? place.querySelector('select').value : field.value
-      place.append(words(file && chosen !== file[0] ? (await engine.ask(`check-${i}`, { do: 'check', text: chosen })).limits : limits))
+      const { limits, together } = file && chosen !== file[0] ? await engine.ask(`check-${i}`, { do: 'check', text: chosen }) : checked
+      place.append(Object.assign(words(limits, [together, ...checked.notes ?? []]), { open: open ?? false }))
       return chosen
     } catch (error) {
       if (error instanceof Stopped) throw error
@@ -95,9 +97,10 @@ export function play({ engine, problem, Stopped, changed }) {
     return weir.element('p', {}, weir.element('label', { textContent: 'of these rules ' }, select))
   }
 
-  function words(explained) {
+  function words(explained, notes) {
     const box = weir.element('details', { className: 'words' }, weir.element('summary', { textContent: explained.map(e => e.limit).join(' and ') }))
-    for (const e of explained) for (const text of [e.capacity, e.burst, e.worst, e.memory]) box.append(weir.element('p', { textContent: text }))
+    for (const e of explained) for (const text of [e.capacity, e.burst, e.windows, e.worst, e.memory].filter(Boolean)) box.append(weir.element('p', { textContent: text }))
+    for (const text of notes.filter(Boolean)) box.append(weir.element('p', { textContent: text }))
     return box
   }
 

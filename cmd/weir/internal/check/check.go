@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -111,12 +110,8 @@ func runConfig(paths []string, plot *cli.Plot, out io.Writer) error {
 		return err
 	}
 	for _, r := range config.Rules {
-		most := "10 times the capacity"
-		if r.Most > 0 {
-			most = strconv.FormatInt(r.Most, 10)
-		}
 		if r.After {
-			fmt.Fprint(out, cli.ScreenOf(out).Wrap(fmt.Sprintf("\nrule %s\n  charged after the work: a cost that does not fit leaves a debt, and one cost counts at most %s\n", r.Name, most), 2))
+			fmt.Fprint(out, cli.ScreenOf(out).Wrap(fmt.Sprintf("\nrule %s\n  %s\n", r.Name, explanations.After(r.Most)), 2))
 		}
 	}
 	return nil
@@ -139,8 +134,7 @@ func explain(c replay.Candidate, s screen.Screen) string {
 		}
 	}
 	if len(c.Limits) > 1 {
-		b.WriteString(s.Wrap("\ntogether\n  A request is admitted only if every limit admits it, and otherwise takes nothing from any.\n"+
-			"  Each worst case holds. The memory adds up.\n", 2))
+		b.WriteString(s.Wrap("\ntogether\n  "+strings.Join(explanations.Together, "\n  ")+"\n", 2))
 	}
 	return b.String()
 }

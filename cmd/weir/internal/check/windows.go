@@ -8,28 +8,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	explanations "github.com/weirflow/weir/cmd/weir/internal/explain"
 )
 
 // windowsOf tells the next boundaries of a quota in its zone, and which zone data says so. It is empty for other limits.
 func windowsOf(limit weir.Limit, now time.Time) string {
-	_, next, ok := weir.Kit.CalendarWindow(limit, now)
-	if !ok {
-		return ""
-	}
-	zone := next.Location().String()
-	var ends []string
-	for range 3 {
-		ends = append(ends, next.Format("Mon 2006-01-02 15:04:05 -07:00"))
-		_, next, _ = weir.Kit.CalendarWindow(limit, next)
-	}
-	text := fmt.Sprintf("The next begin on %s, %s and %s.", ends[0], ends[1], ends[2])
-	if zone != "UTC" {
+	text, zone := explanations.Windows(limit, now)
+	if zone != "" {
 		text += " " + zoneData(zone)
 	}
 	return text
@@ -51,7 +41,7 @@ func zoneData(zone string) string {
 		}
 		return fmt.Sprintf("The zone data is %s.", folder)
 	}
-	return fmt.Sprintf("The zone data is that of this program, from %s.", runtime.Version())
+	return explanations.OwnZoneData()
 }
 
 // maxZone bounds the files of zone data, in bytes.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,6 +37,21 @@ func Of(limit weir.Limit) Explanation {
 	}
 	d := weir.Describe(limit)
 	return Explanation{Capacity: capacityOf(&d), Burst: burstOf(&d), Worst: worstOf(&d), Memory: memoryOf(&d)}
+}
+
+// Together are sentences about several limits on one key.
+var Together = []string{
+	"A request is admitted only if every limit admits it, and otherwise takes nothing from any.",
+	"Each worst case holds. The memory adds up.",
+}
+
+// After says how a rule charges after the work. One cost counts at most most units, if most is above 0.
+func After(most int64) string {
+	counts := "10 times the capacity"
+	if most > 0 {
+		counts = strconv.FormatInt(most, 10)
+	}
+	return "charged after the work: a cost that does not fit leaves a debt, and one cost counts at most " + counts
 }
 
 // ofBan explains a ban, which has no units.

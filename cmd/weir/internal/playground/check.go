@@ -2,9 +2,11 @@ package playground
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/explain"
@@ -15,8 +17,10 @@ import (
 
 // Checked is what a text says: a limit, several joined with "and", or the limits of a rules file.
 type Checked struct {
-	Limits []Explained `json:"limits"`
-	File   []string    `json:"file,omitempty"` // the limits that a rules file has, of which Limits explains the first
+	Limits   []Explained `json:"limits"`
+	Together string      `json:"together,omitempty"` // of several limits
+	File     []string    `json:"file,omitempty"`     // the limits that a rules file has, of which Limits explains the first
+	Notes    []string    `json:"notes,omitempty"`    // on rules of the file
 }
 
 // Explained is a limit in plain words, as weir check has them.
@@ -24,6 +28,7 @@ type Explained struct {
 	Limit    string `json:"limit"`
 	Capacity string `json:"capacity"`
 	Burst    string `json:"burst"`
+	Windows  string `json:"windows,omitempty"`
 	Worst    string `json:"worst"`
 	Memory   string `json:"memory"`
 }
@@ -31,7 +36,7 @@ type Explained struct {
 // check explains the limits of a text.
 func check(text string) (c Checked, err error) {
 	if isRules(text) {
-		if c.File, err = textsOf(text); err != nil {
+		if c.File, c.Notes, err = textsOf(text); err != nil {
 			return c, err
 		}
 		text = c.File[0]
@@ -43,7 +48,14 @@ func check(text string) (c Checked, err error) {
 	c.Limits = []Explained{}
 	for _, limit := range limits {
 		e := explain.Of(limit)
-		c.Limits = append(c.Limits, Explained{limit.String(), e.Capacity, e.Burst, e.Worst, e.Memory})
+		windows, zone := explain.Windows(limit, time.Now())
+		if zone != "" {
+			windows += " " + explain.OwnZoneData() // a page sees none of the system
+		}
+		c.Limits = append(c.Limits, Explained{limit.String(), e.Capacity, e.Burst, windows, e.Worst, e.Memory})
+	}
+	if len(limits) > 1 {
+		c.Together = strings.Join(explain.Together, " ")
 	}
 	return c, nil
 }
@@ -54,11 +66,11 @@ var rulesBegin = regexp.MustCompile(`^(#|---|\{|[A-Za-z_]+:)`)
 // isRules reports whether a text is meant as a rules file.
 func isRules(text string) bool { return rulesBegin.MatchString(strings.TrimSpace(text)) }
 
-// textsOf returns the limits of a rules file, each once.
-func textsOf(text string) (texts []string, err error) {
+// textsOf returns the limits of a rules file, each once, and what its rules do otherwise than a limit alone.
+func textsOf(text string) (texts, notes []string, err error) {
 	config, _, err := parse("check", text)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, limit := range config.Limits() {
 		if text := rules.LimitText(limit); !slices.Contains(texts, text) {
@@ -66,9 +78,14 @@ func textsOf(text string) (texts []string, err error) {
 		}
 	}
 	if len(texts) == 0 {
-		return nil, plain.Fail(errors.New("check: no rule has a limit"), "rules that deny, or are unlimited, have none")
+		return nil, nil, plain.Fail(errors.New("check: no rule has a limit"), "rules that deny, or are unlimited, have none")
 	}
-	return texts, nil
+	for _, r := range config.Rules {
+		if r.After {
+			notes = append(notes, fmt.Sprintf("Rule %s is %s. Play charges each request before it.", r.Name, explain.After(r.Most)))
+		}
+	}
+	return texts, notes, nil
 }
 
 // limitsOf reads a text with the errors and hints of weir check.

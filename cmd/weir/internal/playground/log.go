@@ -72,10 +72,13 @@ func (l *logging) run(host Host) (Logged, error) {
 	if logged.Report, err = l.try(traffic, tried, host); err != nil {
 		return Logged{}, err
 	}
-	if err := plain.Uncounted(logged.Report); err != nil {
-		return Logged{}, err
-	}
 	logged.Unread = traffic.Samples()
+	for i := range logged.Unread {
+		logged.Unread[i].Text = plain.Printable(logged.Unread[i].Text)
+	}
+	if err := plain.Uncounted(logged.Report); err != nil {
+		return Logged{}, unread{err, logged.Unread}
+	}
 	for _, limit := range logged.Report.Limits {
 		s := limit.Series
 		logged.Times = append(logged.Times, Times{float64(logged.Report.First.UnixNano()) / 1e9, s.Every.Seconds(), s.Admitted, s.Refused})

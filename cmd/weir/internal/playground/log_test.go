@@ -99,6 +99,10 @@ func TestBadLogsGetASentence(t *testing.T) {
 			t.Errorf("%v: got %+v, want %q and a hint", question, failure, want)
 		}
 	}
+	_, failure := askAbout(t, strings.NewReader("nonsense\u202e\n"), map[string]any{"tried": []string{"1/s"}})
+	if len(failure.Unread) != 1 || failure.Unread[0].Line != 1 || failure.Unread[0].Reason == "" || failure.Unread[0].Text != "nonsense\ufffd" {
+		t.Errorf("of a log without a readable line: got %+v", failure)
+	}
 	if _, failure := ask[Logged](t, `{"do":"log","key":"ip"}`); !strings.Contains(failure.Message, "no log") {
 		t.Errorf("without a log: got %+v", failure)
 	}

@@ -64,7 +64,7 @@ func (p *play) run() (Played, error) {
 	}
 	pattern, err := simulate.ParsePattern(p.Traffic)
 	if err != nil {
-		return Played{}, plain.LimitError("traffic", err, trafficForms)
+		return Played{}, plain.LimitError("traffic", err, plain.TrafficForms)
 	}
 	if logs := pattern.Logs(); len(logs) > 0 {
 		return Played{}, plain.Misuse(fmt.Errorf("traffic: the log %s is not here", plain.Quoted(logs[0])), "open it under Your log")
@@ -92,11 +92,6 @@ func (p *play) run() (Played, error) {
 		return Played{}, plain.Misuse(fmt.Errorf("traffic: %s", plain.Message(err)), "less traffic, or a shorter time, fits")
 	}
 	return played, nil
-}
-
-// trafficForms are the hints below traffic that is not readable.
-var trafficForms = []string{
-	"traffic looks like: constant 50/s, poisson 50/s, burst 200/s for 1s every 10s, storm 500 at 5s retry every 1s; join several with 'and'",
 }
 
 // check returns the length.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/internal/accesslog"
 )
 
 // question is what the page asks. Each part has fields of its own.
@@ -23,9 +24,18 @@ type question struct {
 
 // Failure is why there is no answer, as the program says it.
 type Failure struct {
-	Message string   `json:"message"`
-	Hints   []string `json:"hints,omitempty"`
+	Message string               `json:"message"`
+	Hints   []string             `json:"hints,omitempty"`
+	Unread  []accesslog.Rejected `json:"unread,omitempty"` // the first lines of a log of which none can be read
 }
+
+// unread is an error with lines that explain it.
+type unread struct {
+	error
+	lines []accesslog.Rejected
+}
+
+func (u unread) Unwrap() error { return u.error }
 
 // mostAsked bounds a question, in bytes.
 const mostAsked = 1 << 20
@@ -71,14 +81,15 @@ func answer(asked []byte, host Host) (any, error) {
 
 func failed(err error) []byte {
 	message, hints, _ := plain.Told(err)
-	return written(map[string]any{"error": Failure{message, hints}})
+	with, _ := errors.AsType[unread](err)
+	return written(map[string]any{"error": Failure{message, hints, with.lines}})
 }
 
 // written returns a value as JSON. Nothing that the page asks for fails to be written.
 func written(value any) []byte {
 	text, err := json.Marshal(value)
 	if err != nil {
-		text, _ = json.Marshal(map[string]any{"error": Failure{"playground: " + err.Error(), nil}})
+		text, _ = json.Marshal(map[string]any{"error": Failure{Message: "playground: " + err.Error()}})
 	}
 	return text
 }

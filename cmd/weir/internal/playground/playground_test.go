@@ -2,6 +2,7 @@ package playground
 
 import (
 	"encoding/json"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -78,6 +79,20 @@ func TestEveryLimitIsPlayed(t *testing.T) {
 		if checked, failure := ask[Checked](t, string(question)); failure.Message != "" || checked.Limits[0].Limit != parsed.String() || checked.Limits[0].Worst == "" {
 			t.Errorf("%s: got %+v %+v", limit, failure, checked)
 		}
+	}
+}
+
+// A quota tells its next windows, several limits what holds of them together, and rules what Play does otherwise.
+func TestWhatALimitAloneDoesNotSayIsNoted(t *testing.T) {
+	checked, failure := ask[Checked](t, `{"do":"check","text":"quota 5/day in Europe/Paris and 2/s"}`)
+	if failure.Message != "" || !strings.HasPrefix(checked.Limits[0].Windows, "The next begin on ") || !strings.HasSuffix(checked.Limits[0].Windows, "from "+runtime.Version()+".") ||
+		checked.Limits[1].Windows != "" || !strings.HasSuffix(checked.Together, "The memory adds up.") {
+		t.Errorf("got %+v and %+v", failure, checked)
+	}
+	checked, failure = ask[Checked](t, `{"do":"check","text":`+quoted("rules:\n  - {name: work, match: any, key: client, limit: 5/m, charge: after}\n")+`}`)
+	if want := "Rule work is charged after the work: a cost that does not fit leaves a debt, and one cost counts at most 10 times the capacity. Play charges each request before it."; failure.Message != "" ||
+		!slices.Equal(checked.Notes, []string{want}) {
+		t.Errorf("got %+v and %q, want %q", failure, checked.Notes, want)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/cmd/weir/internal/report"
 	"github.com/weirflow/weir/cmd/weir/internal/rulefiles"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
@@ -25,7 +26,7 @@ func (o *options) compare(in io.Reader, out, errs io.Writer) error {
 	pattern, err := simulate.ParsePattern(o.traffic)
 	switch {
 	case err != nil:
-		return cli.LimitError("--traffic", err, trafficForms)
+		return cli.LimitError("--traffic", err, plain.TrafficForms)
 	case len(o.Limits) == 0:
 		return cli.Misuse(errors.New("simulate: no --limit and no --config to try"), "for example: weir simulate --traffic 'poisson 9/s' --limit 'token bucket 10/s burst 20'")
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -25,20 +24,6 @@ type options struct {
 
 // usualLength is the time of traffic without a log.
 const usualLength = time.Minute
-
-// trafficTexts are an example of each traffic.
-var trafficTexts = []string{
-	"constant 50/s", "poisson 50/s", "burst 200/s for 1s every 10s", "ramp 1/s to 100/s over 1m", "diurnal 5/s to 50/s every 1d",
-	"flash 10/s to 500/s at 20s for 5s", "storm 500 at 5s", "log access.log thin 10% speed 60",
-	"poisson 50/s from 100 clients skew 1.1", "poisson 50/s cost 1 to 10", "constant 50/s retry every 100ms", "constant 50/s retry obeying jitter 1s",
-}
-
-// trafficForms are the hints below an unreadable traffic.
-var trafficForms = []string{
-	"traffic looks like: " + strings.Join(trafficTexts[:4], ", ") + "; join several with 'and'",
-	"or: " + strings.Join(trafficTexts[4:8], ", "),
-	"after it may follow: from 100 clients skew 1.1; cost 1 to 10; retry every 100ms; 'weir simulate --help' shows all",
-}
 
 const noLimit = "unlimited"
 

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 )
 
@@ -83,7 +84,7 @@ the meaning of each traffic and each figure.`,
 	o.AddFlags(cmd, "in a log, the `FIELD` that names the client", "try this `LIMIT` on the traffic; repeat the flag to compare",
 		"what is offered and admitted over time, for each limit,")
 	cli.Offer(cmd, "server", "100/s")
-	_ = cmd.RegisterFlagCompletionFunc("traffic", cli.CompleteLimit(trafficTexts))
+	_ = cmd.RegisterFlagCompletionFunc("traffic", cli.CompleteLimit(plain.Traffics))
 	return cmd
 }
 

@@ -25,12 +25,27 @@ func (p *playgroundPage) answer(question map[string]any, withLog bool) string {
 	if withLog {
 		file = "document.querySelector('#file').files[0]"
 	}
-	return eval[string](p.tab, fmt.Sprintf(`new Promise((resolve, reject) => {
+	return p.answers([]string{string(text)}, file)[0]
+}
+
+// answers asks one question after the other. file is an expression.
+func (p *playgroundPage) answers(questions []string, file string) []string {
+	p.t.Helper()
+	all, err := json.Marshal(questions)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return eval[[]string](p.tab, fmt.Sprintf(`new Promise((resolve, reject) => {
+		const answers = [], questions = %s, next = () => asking.postMessage({ id: 1, question: questions[answers.length], file: %s })
 		window.asking ??= new Worker('worker.js')
-		asking.onmessage = ({ data }) => { if (data.ready) asking.postMessage({ id: 1, question: %q, file: %s }); if (data.answer) resolve(data.answer); if (data.gone) reject(new Error(data.gone)) }
-		if (window.asked) asking.postMessage({ id: 1, question: %[1]q, file: %[2]s })
+		asking.onmessage = ({ data }) => {
+			if (data.gone) reject(new Error(data.gone))
+			else if (data.ready) next()
+			else if (data.answer) answers.push(data.answer) < questions.length ? next() : resolve(answers)
+		}
+		if (window.asked) next()
 		else { window.asked = true; asking.postMessage({ start: true }) }
-	})`, text, file))
+	})`, all, file))
 }
 
 // native answers the same question on this machine.
