@@ -12,6 +12,10 @@ import (
 // A late release of a strict limit can delay the later ones. A long line keeps its plan for a while all the same. The
 // planned waits are then too short, but never too long, so no newcomer is refused wrongly. The plan begins again after
 // one late release for every markEvery waiters, so a join costs about markEvery decisions at any length of the line.
+//
+// Under a bucket the costs add up, so most events cost one step. These cost one step for each caller in line, or behind the
+// leaver: a departure before callers with other costs, and a Record or a change under another limit. A departure before equal
+// costs takes up to markEvery steps there, or up to the units of a log or gate.
 type plan struct {
 	count int // waiters covered, from the head
 	gone  int // covered waiters that were released since the plan began

@@ -40,7 +40,7 @@ func main() {
 }
 
 func about() string {
-	text := `docs/why/performance.md says how decisions are measured. The time is that of the processor on one core, and the time that passed on two.
+	text := `bench/README.md says how decisions are measured. The time is that of the processor on one core, and the time that passed on two.
 Every call of an allowed mix was admitted, no call of a denied mix was, no call failed, and the number of distinct keys was the
 expected one. Otherwise the run fails, except that`
 	for _, p := range peers.Keyeds() {
