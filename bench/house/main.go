@@ -1,5 +1,5 @@
 // Command house measures what a reader of Weir has to hold in their head: the exported names of the root package, and the
-// files and functions of ours that a call passes once it is warm. docs/develop/house.md has the figures.
+// files and functions of ours that a call passes once it is warm. bench/README.md has the figures.
 //
 //	go run ./bench/house           # names and walks; needs redis-server
 //	go run ./bench/house -names    # every name
