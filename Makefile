@@ -145,6 +145,9 @@ apidiff: ## compare the API with the last tag; fails if a change breaks programs
 tag: ## tag VERSION=v0.1.0 of every module that users import; pushes nothing
 	@scripts/tag.sh '$(VERSION)'
 
+release-dry: ## run the release of VERSION=v0.1.0 into the new folder FOLDER=…, and install from it; tags nothing here
+	@PLATFORMS='$(PLATFORMS)' scripts/release-dry.sh '$(VERSION)' '$(FOLDER)'
+
 dist: ## build what a version ships, from the last commit, into dist: programs, packages, an image; 15 minutes the first time
 	@PLATFORMS='$(PLATFORMS)' scripts/dist.sh $(NFPM) $(CYCLONEDX) $(CRANE)
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tags VERSION: one commit in which every module that users import requires the
-# others at VERSION, and a tag on it for each of these modules. Pushes nothing.
+# others at VERSION, and CHANGELOG.md has the date, and a tag on it for each of
+# these modules. Pushes nothing.
 #
 #   scripts/tag.sh VERSION     such as v0.1.0
 #
@@ -29,7 +30,7 @@ tag_of() {
 version=${1:-}
 [[ $version =~ ^v[01]\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$ ]] || fail "VERSION is '$version', want one like v0.1.0"
 [ -z "$(git status --porcelain)" ] || fail "the working tree has changes; commit them first"
-grep -qE "^## \[?$version\]?( |$)" CHANGELOG.md || fail "CHANGELOG.md has no heading '## $version'"
+grep -qx "## $version" CHANGELOG.md || fail "CHANGELOG.md has no heading '## $version'"
 tags=() refs=()
 for module in "${shipped[@]}"; do
 	tag=$(tag_of "$module")
@@ -72,7 +73,8 @@ cd "$work/weir"
 for mod in $(git ls-files '*go.mod'); do
 	raise "$(dirname "$mod")"
 done
-git commit --quiet --all --allow-empty -m "release: $version"
+sed -i "s/^## $version\$/& ($(date --utc +%F))/" CHANGELOG.md
+git commit --quiet --all -m "release: $version"
 for module in "${shipped[@]}"; do
 	unreplace "$module"
 	git commit --quiet --all --amend --no-edit

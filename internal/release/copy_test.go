@@ -58,11 +58,10 @@ func (c copied) change(path, old, replacement string) {
 	c.run("git", "commit", "--quiet", "--all", "--message", "change "+filepath.Base(path))
 }
 
-// tag makes a version of the copy.
-func (c copied) tag() {
+// ready gives the version of the tests its heading in the changelog.
+func (c copied) ready() {
 	c.t.Helper()
 	c.change("CHANGELOG.md", "# Changelog\n", "# Changelog\n\n## "+version+"\n")
-	c.run("scripts/tag.sh", version)
 }
 
 // run returns what a command says, and ends the test if it fails.

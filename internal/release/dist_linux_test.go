@@ -15,21 +15,28 @@ func TestTwoBuildsOfAVersionAreEqualByteForByteAndTheirPackagesWork(t *testing.T
 	if !everything {
 		t.Skip("make more runs it: it builds the program twice, for minutes")
 	}
-	first := copyProject(t)
-	first.tag()
-	second := copied{t, filepath.Join(t.TempDir(), "elsewhere")}
-	first.run("git", "clone", "--quiet", ".", second.dir)
-	platforms := "PLATFORMS=linux/" + runtime.GOARCH
-	t.Log(run(t, first.dir, nil, "make", "dist", platforms))
-	run(t, second.dir, []string{"GOCACHE=" + t.TempDir()}, "make", "dist", platforms)
+	c := copyProject(t)
+	c.ready()
+	before := c.run("git", "rev-parse", "HEAD")
+	folder, platforms := filepath.Join(t.TempDir(), "release"), "PLATFORMS=linux/"+runtime.GOARCH
+	t.Log(c.run("make", "release-dry", "VERSION="+version, "FOLDER="+folder, platforms))
+	if after, tags := c.run("git", "rev-parse", "HEAD"), c.run("git", "tag"); after != before || tags != "" {
+		t.Errorf("the commit was %s and is %s, and the tags are %q: want none, and nothing changed", before, after, tags)
+	}
+	if said := run(t, folder, nil, "bin/weir", "version"); !strings.HasPrefix(said, "weir "+version+" ") {
+		t.Errorf("weir version says %q of the program that go install made, want %s", said, version)
+	}
+	first, second := filepath.Join(folder, "weir"), filepath.Join(t.TempDir(), "elsewhere")
+	run(t, folder, nil, "git", "clone", "--quiet", first, second)
+	run(t, second, []string{"GOCACHE=" + t.TempDir()}, "make", "dist", platforms)
 
-	dist := filepath.Join(first.dir, "dist")
+	dist := filepath.Join(folder, "dist")
 	sums := run(t, dist, nil, "cat", "SHA256SUMS")
-	if other := run(t, filepath.Join(second.dir, "dist"), nil, "cat", "SHA256SUMS"); sums != other {
+	if other := run(t, filepath.Join(second, "dist"), nil, "cat", "SHA256SUMS"); sums != other {
 		t.Errorf("two builds of one commit have the sums\n%s\nand\n%s", sums, other)
 	}
 	run(t, dist, nil, "sha256sum", "--check", "--strict", "SHA256SUMS")
-	checkProgram(t, only(t, dist, "*.tar.gz"), strings.TrimSpace(first.run("git", "rev-parse", "HEAD")))
+	checkProgram(t, only(t, dist, "*.tar.gz"), strings.TrimSpace(run(t, first, nil, "git", "rev-parse", "HEAD")))
 	checkDeb(t, only(t, dist, "*.deb"))
 	checkComponents(t, only(t, dist, "*.cdx.json"))
 	checkRuns(t, checkImage(t, only(t, dist, "*_image.tar")))
