@@ -46,11 +46,12 @@ type linter struct {
 	config     *rules.Config
 	attributes []rules.Attribute
 	of         map[*rules.Rule]*subject
+	askers     map[*rules.Rule][]*rules.Rule
 	found      rules.Problems
 }
 
 func newLinter(config *rules.Config) *linter {
-	l := &linter{config: config, attributes: config.Attributes(), of: make(map[*rules.Rule]*subject, len(config.Rules))}
+	l := &linter{config: config, attributes: config.Attributes(), of: make(map[*rules.Rule]*subject, len(config.Rules)), askers: askersOf(config)}
 	for i, r := range config.Rules {
 		l.of[r] = &subject{linter: l, rule: r, order: i, View: config.View(r)}
 	}
@@ -81,6 +82,7 @@ type subject struct {
 
 // warnOfRule warns of parts of the rule. It returns false if there is no work left for other rules.
 func (s *subject) warnOfRule(work *int) bool {
+	s.warnOfOtherwise()
 	if s.ByName {
 		s.warnOfKey()
 		return true
@@ -88,7 +90,7 @@ func (s *subject) warnOfRule(work *int) bool {
 	s.warnOfDoors()
 	s.warnOfIdle()
 	if s.rule.Pool {
-		return true // other rules ask it
+		return true // no request finds it by itself
 	}
 	if slices.ContainsFunc(s.Match, hasExpression) {
 		return true // no search makes a text that fits one
@@ -163,7 +165,7 @@ func (s *subject) patternAt(field string, c rules.Condition, pattern int) (name 
 
 // warnOfKey warns of a key that nobody reads.
 func (s *subject) warnOfKey() {
-	if s.given("key") {
+	if s.given("key") && !s.tellsPool() {
 		s.warn("key", s.place("key"), "has no effect, because the rule has no match: only callers that name the rule ask it, and they name the key; for every request write match: any")
 	}
 }

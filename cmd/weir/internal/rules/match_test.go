@@ -327,6 +327,8 @@ func FuzzFilesAreReadOrExplained(f *testing.F) {
 	f.Add("rules: [{name: a, match: {path: '/*'}, key: [client, path], limit: [5/m, 100/d], cost: {from: header.x}}]")
 	f.Add("rules: [{name: a, match: any, limit: 5/m, charge: {when: after, most: 3}, estimate: {quantile: p95, min: 1, max: 4}}]")
 	f.Add("rules: [{name: a, limit: [5/m, concurrency 2], charge: after, estimate: p99}]")
+	f.Add("rules: [{name: a, match: any, limit: 5/m, otherwise: b}, {name: b, match: otherwise, key: client, missing: skip, limit: 9/m, otherwise: c}, {name: c, match: otherwise, limit: deny all, cost: 0}]")
+	f.Add("rules: [{name: a, match: otherwise, limit: 5/m, otherwise: b}, {name: b, match: otherwise, limit: 5/m, otherwise: a}]")
 	f.Add("a: &a [*a]\n")
 	f.Add("\xff\x00")
 	f.Add("? - a\n: {")

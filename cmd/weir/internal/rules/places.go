@@ -19,7 +19,7 @@ type placed struct {
 }
 
 // Places returns where the file has a field of the rule, and behind that the names of limits, or the patterns of an attribute, in it. The
-// fields are "" for the whole rule, key, cost, limit, candidate, message, keys, "plans: limits", and "except: path" for the patterns of
+// fields are "" for the whole rule, key, cost, otherwise, limit, candidate, message, keys, "plans: limits", and "except: path" for the patterns of
 // an attribute; those of match are noted for uri alone. It returns nil for a field that the file does not have.
 func (r *Rule) Places(field string) []Place {
 	at := slices.IndexFunc(r.places, func(p placed) bool { return p.field == field })
@@ -65,7 +65,7 @@ func (d *draft) noteCondition(field string, m member, slot int, patterns []node)
 // noteFields notes the fields of a rule without a problem.
 func (d *draft) noteFields() {
 	d.note("", d.node)
-	for _, field := range []string{"key", "cost", "message"} {
+	for _, field := range []string{"key", "cost", "otherwise", "message"} {
 		d.note(field, d.given[field])
 	}
 	d.note("limit", d.limitNode)
