@@ -308,11 +308,23 @@ func (s *Step) Peek(ctx context.Context, q weir.Request, engine weir.Engine) err
 	return nil
 }
 
+// behind says which rules are asked where a request is refused.
+func behind(q *weir.Request) (text string) {
+	for next := q.Otherwise; next != nil; next = next.Otherwise {
+		before := ", then "
+		if text == "" {
+			before = "; if it refuses, that of "
+		}
+		text += before + strconv.Quote(next.Rule.Name())
+	}
+	return text
+}
+
 // sentence says what is decided, and why.
 func (o *Outcome) sentence() string {
 	switch {
 	case o.Verdict == Ask && len(o.Requests) == 1:
-		return "the limit of rule " + strconv.Quote(o.Rules[0].Name) + " decides"
+		return "the limit of rule " + strconv.Quote(o.Rules[0].Name) + " decides" + behind(&o.Requests[0])
 	case o.Verdict == Ask:
 		return "the limits of " + strconv.Itoa(len(o.Requests)) + " rules decide together"
 	case o.Reason == ByDefault && o.Verdict == Allow:

@@ -12,6 +12,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/tape"
+	"github.com/weirflow/weir/layer"
 )
 
 // TestResult is a test of a file of tests, with what became of it.
@@ -27,6 +28,7 @@ type step struct {
 	node
 	request      Attributes
 	expect, rule string
+	paidBy       string
 	after        time.Duration
 	times, cost  int64
 	matches      []string // nil for any
@@ -86,6 +88,7 @@ func init() {
 		{"times", "The number of requests.", nil, func(n node, s *step) { s.times = n.whole(1, 1_000_000) }},
 		{"cost", "The cost that the caller names.", nil, func(n node, s *step) { s.cost = n.whole(0, weir.MaxCount) }},
 		{"rule", "The rule of the answer.", nil, func(n node, s *step) { s.rule, _ = n.text("the name of a rule") }},
+		{"paid_by", "A rule that the request is taken from.", nil, func(n node, s *step) { s.paidBy, _ = n.text("the name of a rule") }},
 		{"matches", "The rules that match.", nil, func(n node, s *step) { s.readMatches(n) }},
 		{"remaining", "The units left.", nil, func(n node, s *step) { s.remaining = n.whole(0, weir.MaxCount) }},
 		{"retry_after", "The time until the request is admitted.", nil, func(n node, s *step) { s.retryAfter, s.wantsRetry = n.duration(), true }},
@@ -183,14 +186,18 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 // run returns the first answer that is not as expected.
 func (t *test) run(config *Config) error {
 	now := start
-	engine := tape.New()
+	clock := tape.New()
+	engine, err := layer.Otherwise(clock)
+	if err != nil {
+		return err
+	}
 	for i := range t.steps {
 		s := &t.steps[i]
 		if s.after > time.Duration(math.MaxInt64-now) {
 			return fmt.Errorf("line %d: the test takes more than the 200 years that a clock has", s.token().Position.Line)
 		}
 		now += int64(s.after)
-		engine.At(now)
+		clock.At(now)
 		if err := s.run(config, engine); err != nil {
 			return fmt.Errorf("line %d: %w", s.token().Position.Line, err)
 		}
@@ -229,6 +236,8 @@ func (s *step) compare(a reply) error {
 	switch {
 	case s.rule != "" && a.rule != s.rule:
 		return fmt.Errorf("%s, want rule %s", a, s.rule)
+	case s.paidBy != "" && !slices.Contains(a.paid, s.paidBy):
+		return fmt.Errorf("%s, paid by %s, want %s", a, listed(a.paid), s.paidBy)
 	case s.remaining >= 0 && a.decision.Remaining != s.remaining:
 		return fmt.Errorf("%s with %d remaining, want %d", a, a.decision.Remaining, s.remaining)
 	case s.wantsRetry && a.decision.RetryAfter != s.retryAfter:
@@ -242,6 +251,7 @@ type reply struct {
 	allowed  bool
 	rule     string
 	decision weir.Decision
+	paid     []string // the rules that the request is taken from
 }
 
 func (a reply) String() string {
@@ -272,12 +282,26 @@ func ask(config *Config, engine weir.Engine, request Attributes, cost int64) (a 
 		a.allowed = o.Verdict == Allow
 		return a, nil
 	}
-	a.decision, err = engine.Take(context.Background(), o.Requests...)
+	answer, err := engine.Do(context.Background(), weir.Call{Op: weir.OpTake, Requests: o.Requests})
 	if err != nil {
 		return a, errors.New(strings.TrimPrefix(err.Error(), "weir: "))
 	}
-	a.allowed, a.rule = a.decision.Allowed, a.decision.Rule
+	a.decision = answer.Decision
+	if a.allowed, a.rule = a.decision.Allowed, a.decision.Rule; a.allowed {
+		a.paid = payers(o.Requests, answer.Paid)
+	}
 	return a, nil
+}
+
+// payers returns the names of the rules that a call was taken from: those of its requests, unless others were made in their place.
+func payers(requests, paid []weir.Request) (names []string) {
+	if paid == nil {
+		paid = requests
+	}
+	for _, q := range paid {
+		names = append(names, q.Rule.Name())
+	}
+	return names
 }
 
 func listed(names []string) string {
