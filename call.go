@@ -57,6 +57,9 @@ type Call struct {
 	// again. Use a new identity for each decision, such as a random one, of at most 128 bytes. Redis recognises
 	// identities. Memory refuses them, because it loses no reply.
 	Identity string
+	// Final has the Identity name a refusal, too: a repeated call is then refused again, with the first answer. Without it a
+	// refusal is decided anew, because it counted nothing.
+	Final bool
 
 	// Taken makes an OpReturn the undo of one take, with the Answer.Taken of it. Then a window, a cycle, a log or a gate gets
 	// back only those of the units that still count there, and never others in their place; a bucket gets all of them. That

@@ -9,9 +9,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/internal/otherwisetest"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/limittest"
 )
 
@@ -145,4 +148,15 @@ func TestAStoreWhoseSwapsConflictPassesTheSuiteAndItsVectors(t *testing.T) {
 		store.breaks(5, 0, 0)
 		return enginekit.NewStore(store, enginekit.StoreOptions{Clock: clock, MaxEntries: allEntries, Rows: 2})
 	})
+}
+
+func TestOtherwiseOverAStoreIsTryReplaceTry(t *testing.T) {
+	otherwisetest.Duel(t, randtest.Rounds(t, 80, 25), func(clock func() int64) weir.Engine {
+		return enginekit.NewStore(newMemoryStore(clock), enginekit.StoreOptions{Clock: clock, MaxEntries: allEntries})
+	})
+}
+
+func TestARepeatedCallWithOtherwiseIsPaidOnceInAStore(t *testing.T) {
+	clock := func() int64 { return time.Now().UnixNano() }
+	otherwisetest.PaidOnce(t, enginekit.NewStore(newMemoryStore(clock), enginekit.StoreOptions{}))
 }

@@ -20,6 +20,7 @@ type question struct {
 	at       []int   // the index of each part's row
 	decide   func(now int64) weir.Decision
 	identity string         // the name of the answer among the states of the first row; "" without an identity
+	final    bool           // the identity names a refusal, too
 	requests []weir.Request // of the call, not merged; only in a batch
 	instant  int64          // of the decision
 	booking  *booking       // of an OpReserveAhead; otherwise nil
@@ -84,7 +85,7 @@ func (a *question) run(now int64) {
 			wrote = true
 		}
 	}
-	if wrote && a.identity != "" {
+	if (wrote || a.final && !a.answer.Allowed) && a.identity != "" {
 		a.rows[0].remember(saved{a.identity, algorithm.AddSaturating(now, remembered), a.numbers()}, now)
 	}
 }
@@ -150,7 +151,7 @@ func one(b bool) int64 {
 func (a *question) identify(c *weir.Call) {
 	if c.Identity != "" && (a.call.Op == weir.OpTake || a.call.Op == weir.OpRecord) {
 		sum := fingerprint(c)
-		a.identity = identityPrefix + string(sum[:16])
+		a.identity, a.final = identityPrefix+string(sum[:16]), c.Final
 	}
 }
 

@@ -162,6 +162,7 @@ func newChain(call weir.Call) (*chain, error) {
 		}
 		c.behind[i] = call.Requests[i].Otherwise
 	}
+	c.call.Final = call.Identity != "" // so that a repeated call finds the try that was admitted
 	return c, nil
 }
 

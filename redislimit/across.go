@@ -26,7 +26,7 @@ func (e *Engine) across(ctx context.Context, o wire.Op, q wire.Decision, identit
 	lanes := byLane(q.Parts)
 	times = q.Count()
 	for i, own := range lanes {
-		ask := wire.Decision{Op: q.Op, Times: times}
+		ask := wire.Decision{Op: q.Op, Times: times, Final: q.Final}
 		if i == 0 {
 			ask.Most = q.Most
 		}

@@ -64,6 +64,7 @@ func (e *Engine) decideTimes(ctx context.Context, o wire.Op, most int64, c weir.
 	if free := ask < most; identity != "" && o == wire.OpTake && !free {
 		s.One[0].TakesAgain(wanted, ask)
 	}
+	s.One[0].Final = c.Final
 	upTo := cmp.Or(s.One[0].First, s.One[0].Op) == wire.OpUpTo
 	if upTo {
 		s.One[0].Most = wanted

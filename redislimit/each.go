@@ -156,6 +156,7 @@ func (e *Engine) decisionOf(space []wire.Part, c *weir.Call) (q wire.Decision, a
 	if at.refused {
 		q.First = wire.OpTake
 	}
+	q.Final = c.Final
 	q.Identify(&e.keys, c.Identity)
 	return q, false, nil
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/internal/otherwisetest"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/limittest"
 	"github.com/weirflow/weir/sqllimit"
 )
@@ -26,4 +28,17 @@ func TestTheEnginePassesTheSuiteAndItsVectors(t *testing.T) {
 			return e
 		})
 	})
+}
+
+func TestOtherwiseOnSQLiteIsTryReplaceTry(t *testing.T) {
+	d := databaseOf("modernc")
+	db, table := d.open(t), newTable()
+	otherwisetest.Duel(t, randtest.Rounds(t, 30, 12), func(clock func() int64) weir.Engine {
+		e := openEngine(t, db, d.dialect, sqllimit.Options{Table: table, Store: enginekit.StoreOptions{Clock: clock}})
+		if _, err := db.Exec("DELETE FROM " + table + " WHERE version <> 1"); err != nil {
+			t.Fatal(err)
+		}
+		return e
+	})
+	otherwisetest.PaidOnce(t, openEngine(t, db, d.dialect, sqllimit.Options{Table: newTable()}))
 }

@@ -63,7 +63,11 @@ func (b *Batch) Add(d *Decision) {
 	}
 	b.last = nil
 	b.occurs(withIdentities)
-	b.word("identified", b.number(d.Identity))
+	word := "identified"
+	if d.Final {
+		word = "final"
+	}
+	b.word(word, b.number(d.Identity))
 	b.Args = append(b.Args, 0, 0, 0, 0)
 	at := len(b.Args)
 	b.decision(d)

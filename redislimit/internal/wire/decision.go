@@ -25,6 +25,7 @@ type Decision struct {
 	Now      int64     // us; for an undo, when the undone take was written
 	Sent     time.Time // when the call left; for an undo, that of the undone take
 	Identity string    // the key of its identity; empty without one
+	Final    bool      // the identity names a refusal, too
 
 	First Op    // for the identity of a take that only peeks, because its limit has become too small: opTake or opUpTo
 	Most  int64 // for the identity of an opUpTo, the most times that its caller asked for; 0 if times says it

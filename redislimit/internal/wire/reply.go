@@ -47,7 +47,7 @@ func (r *Reply) Double() float64 {
 // elsewhere begins the end of a reply whose next decision needs other boundaries of a quota. No answer begins with it.
 const elsewhere = "\xff\xff\xff\xff\xff\xff\xff\xff"
 
-// refusedBelow is, less the instant of a decision, the first answer again if that was a refusal that counted towards a ban.
+// refusedBelow is, less the instant of a decision, the first answer again if that was a refusal that took nothing.
 const refusedBelow = -1 << 52
 
 // mostTries is how often a decision is asked again with other boundaries.

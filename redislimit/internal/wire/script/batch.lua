@@ -7,7 +7,7 @@ local woken -- the keys whose slots may have come free
 local begun -- the answers before the decision
 local left, step = 0, 0 -- repeats of the previous decision, and by how much their keys differ
 while pos <= #args and not beyond and (work <= MOST_WORK or number == 0) do
-  local word, key, id, known, first, was, till
+  local word, key, id, final, known, first, was, till
   begun = o
   word, key, pos = unpack_('<Bc0H', args, pos)
   if word == 'wakes' then
@@ -15,9 +15,9 @@ while pos <= #args and not beyond and (work <= MOST_WORK or number == 0) do
     for i = 0, key - 1 do woken[unpack_('<H', args, pos + 2 * i)] = true end
     word, key, pos = unpack_('<Bc0H', args, pos + 2 * key)
   end
-  if word == 'identified' then
+  if word == 'identified' or word == 'final' then
     local length
-    id, length, pos = key, unpack_('<I4', args, pos)
+    id, final, length, pos = key, word == 'final', unpack_('<I4', args, pos)
     was, till = states[id], ends[id]
     known, first, o = recall(id, pos), o + 1, o + 1
     out[o] = known or pack('<d', now)
@@ -90,7 +90,7 @@ while pos <= #args and not beyond and (work <= MOST_WORK or number == 0) do
     if refused and flag == ADMITTED then flag = REFUSED end
     out[o + 1], out[o + 2] = flag, reply
     o = o + 2
-    if id and counted then remember(id, table.concat(out, '', first, o), struck) end
+    if id and (counted or final and flag == REFUSED) then remember(id, table.concat(out, '', first, o), struck or not counted) end
     left, key, begun = left - 1, key + step, o
     if work > MOST_WORK and left > 0 then break end
   end

@@ -21,8 +21,8 @@
 -- groups. No cost of a take or book is above the capacity of its limit.
 -- The ops are peek, take, record, reset, undo, upto, renew, book and withdraw. A book asks limits 'when' first.
 -- A group: its letter; index into KEYS u16; and unless the op is reset, what the file of its kind reads.
--- A decision with an identity follows "identified" like an op; the index of its key in KEYS u16; and its own length u32. If the
--- identity is known, the answer is the first one again. An undo with the identity of a take undoes it at the instant that the
+-- A decision with an identity follows "identified" like an op, or "final" if the identity names a refusal, too; the index of its key
+-- in KEYS u16; and its own length u32. If the identity is known, the answer is the first one again. An undo with the identity of a take undoes it at the instant that the
 -- identity knows, or makes a later take with it UNDONE.
 -- A decision that may free slots follows "wakes" like an op; how many keys it frees slots of, u16; and their indexes in KEYS, u16
 -- each. With an identity too, that comes first. The script publishes these keys, without the prefix and lane that their channel
@@ -33,7 +33,7 @@
 -- Reply: one string. It holds the instant as a double, with ARGV[4] also the instant since which the server is known, and then
 -- the answer to each decision. An answer is:
 -- - with an identity, the instant of the decision as a double, half a us later if the answer is the first one again, and -2^52
---   less it if that was a refusal that counted towards a ban. If it was
+--   less it if that was a refusal that counted towards a ban, or a final one. If it was
 --   UNDONE, or slots that it took were given back, that is inf, and nothing follows.
 -- - for upto, how many times it took the costs; the rest is as for a take.
 -- - for book, the instant at which all limits admit the costs, and the instant from which all have space for a booking, as

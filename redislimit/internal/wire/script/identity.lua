@@ -1,6 +1,6 @@
 -- Decisions with identities, each of which has a key of its own for a minute. Its value is VERSION, the instant of the decision,
 -- half a us more than the first answer says, and the rest of the answer; after an undo it is VERSION and UNDONE. Of a refusal that
--- counted towards a ban, the instant is -2^52 less what the first answer says.
+-- counted towards a ban, or is final, the instant is -2^52 less what the first answer says.
 if identities > 0 then
   local MINUTE, REFUSED_BELOW = 60000000, -2^52
 
@@ -36,7 +36,7 @@ if identities > 0 then
     special = { found = floor(unpack_('<d', known)) }
   end
 
-  -- remember keeps the answer of a decision, which a ban may have counted as a refusal.
+  -- remember keeps the answer of a decision, which may be a refusal that took nothing.
   function remember(id, answer, refused)
     states[id], ends[id] = VERSION .. pack('<d', refused and REFUSED_BELOW - now or now + 0.5) .. sub(answer, 9), now + MINUTE
   end
