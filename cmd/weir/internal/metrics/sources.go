@@ -60,26 +60,26 @@ func counter(name, help string, labels ...string) value {
 
 var (
 	ready    = gauge("weir_ready", "1 while the daemon wants new work, as /readyz says.")
-	engineUp = gauge("weir_engine_up", "1 while the engine decides, 0 while it fails or a policy answers in its place.")
+	engineUp = gauge("weir_engine_up", "1 while the engine decides, 0 while it fails or a policy answers.")
 
 	ruleNumber    = gauge("weir_rules", "Rules in force.")
 	overrides     = gauge("weir_overrides", "Blocks, allows and limits of single keys or prefixes in force.")
-	reloadFailing = gauge("weir_rules_reload_failing", "1 while the files have problems, so that rules of before are in force.")
+	reloadFailing = gauge("weir_rules_reload_failing", "1 while the rules files have problems and the earlier rules stay in force.")
 
-	planeConnected  = gauge("weir_control_plane_connected", "1 while the stream of the control plane is open, 0 while the rules in force stay without it.")
+	planeConnected  = gauge("weir_control_plane_connected", "1 while the stream of the control plane is open.")
 	planeAnswers    = counter("weir_control_plane_answers_total", "Answers of the control plane, by result: accepted, or refused for at least one resource.", "result")
 	pushedAt        = gauge("weir_pushed_timestamp_seconds", "When the control plane pushed the rules in force, in seconds since 1970.")
 	pushedResources = gauge("weir_pushed_resources", "Resources of the control plane in force.")
-	pushedRefused   = gauge("weir_pushed_resources_refused", "Resources of the last answer that are not in force as they were pushed.")
+	pushedRefused   = gauge("weir_pushed_resources_refused", "Resources of the last answer that are not in force as pushed.")
 
-	credentialsFailing = gauge("weir_credentials_reload_failing", "1 while files of tokens or certificates have problems, so that those of before are in use.")
+	credentialsFailing = gauge("weir_credentials_reload_failing", "1 while files of tokens or certificates have problems and the earlier ones stay in use.")
 	certificateEnds    = gauge("weir_certificate_expiry_timestamp_seconds", "When the first certificate in a file ends, by the flag that names the file.", "flag")
 
 	savedAt     = gauge("weir_state_saved_timestamp_seconds", "When the state was last saved in the file of --state.")
-	saveFailing = gauge("weir_state_save_failing", "1 while the state cannot be saved in the file of --state, so that a restart would lose what was counted since.")
-	recordFails = gauge("weir_record_failing", "1 while the file of --record cannot be written, so that requests are left out.")
+	saveFailing = gauge("weir_state_save_failing", "1 while the file of --state cannot be saved; a restart would lose the decisions since the last save.")
+	recordFails = gauge("weir_record_failing", "1 while the file of --record cannot be written and requests are missing in it.")
 
-	peers       = gauge("weir_peers", "Daemons among whom --on-failure local divides a limit.")
+	peers       = gauge("weir_peers", "Number of daemons that --on-failure local divides a limit among.")
 	daemonsSeen = gauge("weir_daemons_seen", "Daemons on the same Redis server at the last look, this one included.")
 
 	keys     = gauge("weir_keys", "Keys with a state in memory, including idle ones that are not yet evicted.")
@@ -89,11 +89,11 @@ var (
 	evicted  = counter("weir_keys_evicted_total", "Idle states that were evicted.")
 	overflow = counter("weir_keys_overflow_total", "Requests decided on shared states.")
 
-	banned  = gauge("weir_banned_keys", "Keys that are banned, by rule, as far as this daemon has refused them; up to 10,000.", "rule")
+	banned  = gauge("weir_banned_keys", "Banned keys that this daemon has refused, by rule; up to 10,000.", "rule")
 	unnoted = counter("weir_ban_refusals_unnoted_total", "Refusals that counted towards no ban, because the key had no room of its own, by rule.", "rule")
 
-	waiting = gauge("weir_waiting_callers", "Callers that wait, by rule.", "rule")
-	oldest  = gauge("weir_waiting_oldest_seconds", "How long the caller has waited that waits longest, by rule.", "rule")
+	waiting = gauge("weir_waiting_callers", "Waiting callers, by rule.", "rule")
+	oldest  = gauge("weir_waiting_oldest_seconds", "The longest time that a waiting caller has waited, by rule.", "rule")
 	waits   = counter("weir_waits_total", "Waits that have ended, by rule and end: granted, or the reason.", "rule", "end")
 
 	values = []value{planeConnected, planeAnswers, pushedAt, pushedResources, pushedRefused, ready, engineUp, peers, daemonsSeen, ruleNumber, overrides, reloadFailing, credentialsFailing, certificateEnds, savedAt, saveFailing, recordFails, keys, shared, mostKeys, bytes, evicted, overflow, banned, unnoted, waiting, oldest, waits}

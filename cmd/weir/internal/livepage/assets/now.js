@@ -29,7 +29,7 @@ function reloadText(reload) {
   const when = `${clock(reload.at)}`
   if (reload.ok) return `${when}, without problems`
   const hidden = `${count(reload.number)} problem${reload.number === 1 ? '' : 's'}; a caller with admin sees them`
-  return `${when} failed, and the rules of before are in force: ${reload.problems?.slice(0, 3).map(visible).join('; ') ?? hidden}`
+  return `${when} failed, and the earlier rules stay in force: ${reload.problems?.slice(0, 3).map(visible).join('; ') ?? hidden}`
 }
 
 /** pushedText says in words which rules of the control plane are in force, and whether it is there. */

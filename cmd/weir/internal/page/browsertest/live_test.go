@@ -92,7 +92,7 @@ func changesOf(d *liveDaemon) []change {
 		{"its end, in Audit", "audit", func() { d.ctl("clear", "198.51.100.8") }, row("#audit-table", "remove") + ".includes('198.51.100.8')"},
 		{"a reload, in Rules", "rules", func() { d.write(strings.ReplaceAll(liveRules, "2/h", "7/h")) }, row("#rules-table", "login") + ".includes('7/h')"},
 		{"a rule more", "rules", func() { d.write(liveRules + "  - {name: fresh, match: {path: /fresh}, key: client, limit: 1/h}\n") }, row("#rules-table", "fresh") + ".includes('1/h')"},
-		{"a broken file", "now", func() { d.write("rules: 7") }, shows("#facts", "failed, and the rules of before are in force")},
+		{"a broken file", "now", func() { d.write("rules: 7") }, shows("#facts", "failed, and the earlier rules stay in force")},
 		{"a reload, in Now", "now", func() { d.write(liveRules) }, shows("#facts", "without problems")},
 	}
 }
