@@ -39,6 +39,7 @@ type Metrics struct {
 	below       weir.Engine // the observed engine
 	decisions   *promlimit.Metrics
 	differences *prometheus.CounterVec
+	besideBans  *prometheus.CounterVec
 	told        *prometheus.CounterVec
 	calls       *prometheus.CounterVec
 	callTimes   prometheus.Histogram
@@ -56,6 +57,7 @@ type Metrics struct {
 func New(engine string, log *slog.Logger) *Metrics {
 	m := &Metrics{Top: top.New(), Banned: &Banned{}, registry: prometheus.NewRegistry(), decisions: promlimit.New(), http: newRequests(), refusals: newRefusals(log)}
 	m.differences = counters("weir_beside_decisions_total", "Decisions of shadows and candidates beside those in force, by difference: same, stricter, looser, or error, also if too many were to be decided.", "rule", "as", "difference")
+	m.besideBans = counters("weir_beside_bans_begun_total", "Bans that began for shadows and candidates, and refuse nobody.", "rule", "as")
 	m.told = counters("weir_told_units_total", "Units of costs that were told after the work, by outcome: counted, capped by the bound of one cost, or lost.", "rule", "outcome")
 	m.calls = counters("weir_engine_calls_total", "Calls of a shared engine, by outcome: ok, or the failure.", "outcome")
 	m.calls.WithLabelValues(outcomeOK) // also of a daemon that has made none
@@ -68,7 +70,7 @@ func New(engine string, log *slog.Logger) *Metrics {
 	m.describe()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_build_info", Help: "1, with the version of the program and the kind of its engine.", ConstLabels: buildLabels(engine)})
 	build.Set(1)
-	m.registry.MustRegister(build, m.decisions, ruleCollector{m}, m.differences, m.told, m.calls, m.callTimes, m.reloads, m.http.counts, m.http.durations,
+	m.registry.MustRegister(build, m.decisions, ruleCollector{m}, m.differences, m.besideBans, m.told, m.calls, m.callTimes, m.reloads, m.http.counts, m.http.durations,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -169,6 +171,9 @@ func (m *Metrics) Compared(name string, inForce, beside weir.Decision, err error
 		difference = "looser"
 	}
 	m.differences.WithLabelValues(rule, as, difference).Inc()
+	if beside.BanBegun {
+		m.besideBans.WithLabelValues(rule, as).Inc()
+	}
 }
 
 // Told counts the units of a cost that a caller reported after the work.
@@ -211,6 +216,7 @@ func (m *Metrics) Reloaded(before, now *rules.Config, err error) {
 		m.Banned.forget(name)
 		m.refusals.forget(name)
 		m.differences.DeletePartialMatch(prometheus.Labels{"rule": name})
+		m.besideBans.DeletePartialMatch(prometheus.Labels{"rule": name})
 		m.told.DeletePartialMatch(prometheus.Labels{"rule": name})
 	}
 	was, is := limitsOf(before), limitsOf(now)

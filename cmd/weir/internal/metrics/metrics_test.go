@@ -94,14 +94,15 @@ func TestDifferencesOfShadowsAndCandidates(t *testing.T) {
 		{"r~candidate", other, admits, nil}, // another rule would still refuse
 		{"r~candidate", admits, admits, nil},
 		{"r~candidate", admits, weir.Decision{}, errors.New("gone")},
-		{"s", admits, refuses, nil},
+		{"s", admits, weir.Decision{Rule: "s", Cause: weir.ByBan, BanBegun: true}, nil},
 		{"s", refuses, admits, nil}, // a shadow would join the rules that refuse
 	} {
 		m.Compared(c.name, c.inForce, c.beside, c.err)
 	}
 	wantLines(t, m, `weir_beside_decisions_total{as="candidate",difference="stricter",rule="r"} 1`, `weir_beside_decisions_total{as="candidate",difference="looser",rule="r"} 1`,
 		`weir_beside_decisions_total{as="candidate",difference="same",rule="r"} 2`, `weir_beside_decisions_total{as="candidate",difference="error",rule="r"} 1`,
-		`weir_beside_decisions_total{as="shadow",difference="stricter",rule="s"} 1`, `weir_beside_decisions_total{as="shadow",difference="same",rule="s"} 1`)
+		`weir_beside_decisions_total{as="shadow",difference="stricter",rule="s"} 1`, `weir_beside_decisions_total{as="shadow",difference="same",rule="s"} 1`,
+		`weir_beside_bans_begun_total{as="shadow",rule="s"} 1`)
 }
 
 func TestPathsInMetricsAreThoseThatAreServed(t *testing.T) {

@@ -136,3 +136,25 @@ func TestABanIsNamedOnEveryWay(t *testing.T) {
 		})
 	}
 }
+
+// A shadow bans nobody. Its bans count as those of a shadow, and as no others.
+func TestBansOfShadowsCountBesideThoseInForce(t *testing.T) {
+	for name, args := range map[string][]string{"memory": nil, "redis": {"--engine", "redis://" + redistest.Start(t).Addr}} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "ban.yaml")
+			if err := os.WriteFile(file, []byte(banRules), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d := startWays(t, append([]string{"--config", file, "--shadow"}, args...)...)
+			for range 4 {
+				if got := banWays["/v1/take"](d, "k"); !strings.Contains(got, `"allowed":true`) {
+					t.Errorf("a shadow answers %s", got)
+				}
+			}
+			await(t, "a ban of a shadow is counted", func() bool { return d.value(`weir_beside_bans_begun_total\{as="shadow",rule="login"\}`) == 1 })
+			if begun, now := d.value(`weir_bans_begun_total\{rule="login"\}`), d.value(`weir_banned_keys\{rule="login"\}`); begun > 0 || now > 0 {
+				t.Errorf("got %v bans begun in force and %v banned keys, want none", begun, now)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ package serve
 
 import (
 	"bytes"
+	"encoding/base64"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -46,5 +47,21 @@ func TestAFileThatOtherUsersMayChangeOrReadIsInTheLog(t *testing.T) {
 	var log bytes.Buffer
 	if (&portOptions{}).warnOfModes(slog.New(slog.NewTextHandler(&log, nil))); log.Len() != 0 {
 		t.Errorf("without files the log is %s", &log)
+	}
+}
+
+// The secret of events is warned of as the other secrets are.
+func TestASecretOfEventsThatOtherUsersMayReadIsInTheLog(t *testing.T) {
+	for mode, warned := range map[os.FileMode]bool{0o640: false, 0o644: true} {
+		secret := filepath.Join(t.TempDir(), "notify.secret")
+		writeFile(t, secret, "whsec_"+base64.StdEncoding.EncodeToString(make([]byte, 32))+"\n")
+		if err := os.Chmod(secret, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, log := startLoggedDaemon(t, "--http", "127.0.0.1:0", "--notify", "https://127.0.0.1:1/", "--notify-secret", secret, "--rule", "default=quota 10/day")
+		text := log()
+		if got := strings.Contains(text, "can sign events as the daemon") && strings.Contains(text, "flag=--notify-secret "); got != warned {
+			t.Errorf("with the mode %v: got the log %s, want a warning: %v", mode, text, warned)
+		}
 	}
 }

@@ -342,6 +342,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	if d.engine.guard != nil {
 		go d.engine.health.watch(ctx, d.engine.guard, d.log)
 	}
+	o.notify.warnOfModes(d.log)
 	if o.ports.files != (auth.Files{}) {
 		o.ports.warnOfModes(d.log)
 		go o.ports.keepFiles(ctx, d.log)
