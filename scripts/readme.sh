@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Follows README.md in a fresh clone: runs the complete program, starts the
-# daemon, runs the loop of curl lines, waits for the retry_after of a refusal,
-# stops the daemon, replays the log, paces lines, asks a build for its commit,
-# and reads the documentation.
+# daemon, runs the loop of curl lines and looks at the busiest keys, waits for the
+# retry_after of a refusal, stops the daemon, replays the log, paces lines, opens
+# the playground, asks a build for its commit, and reads the documentation.
 # None of this may change a file of the clone. The script reads the
 # program and the commands from README.md, so it tests exactly those.
 #
@@ -35,7 +35,7 @@ cleanup() {
 fail() {
 	echo "readme.sh: $*" >&2
 	if [ -n "$server" ]; then
-		echo "--- output of the daemon:" >&2
+		echo "--- output of the server:" >&2
 		cat "$work/serve.log" >&2
 	fi
 	exit 1
@@ -145,6 +145,15 @@ burst_then_refusals() {
 	[ "$admitted" -le "$most" ] || fail "$admitted admitted in $elapsed ms, want at most $most"
 }
 
+# top_shows_the_key looks at the busiest keys of the daemon.
+top_shows_the_key() {
+	local command
+	command=$(grep -E '^go run \./cmd/weir ctl top$' README.md) || fail "README.md has no line that looks at the busiest keys"
+	echo "\$ $command"
+	bash -c "$command" | tee "$work/top.txt" || fail "failed: $command"
+	grep -q alice "$work/top.txt" || fail "the busiest keys lack alice"
+}
+
 # spend_the_rest sends 200 requests in one go and leaves a refusal in $answer.
 # Even a busy machine sends them faster than ten units per second refill.
 spend_the_rest() {
@@ -192,6 +201,27 @@ pace_lines() {
 	bash -c "$command" | diff - <(seq 10) || fail "not every line came through: $command"
 }
 
+# playground_answers builds the playground, and asks for its page and its program.
+playground_answers() {
+	local command served address
+	command=$(grep -E '^make playground && go run \./cmd/weir playground ' README.md) || fail "README.md has no command for the playground"
+	echo "\$ $command"
+	${command%% && *} || fail "failed: ${command%% && *}"
+	${command##* && } >"$work/serve.log" 2>&1 &
+	server=$!
+	for _ in $(seq 1200); do
+		address=$(grep -oE 'http://[0-9.:]+/' "$work/serve.log") && break
+		kill -0 "$server" 2>/dev/null || fail "the playground ended before it named its address"
+		sleep 0.1
+	done
+	served=$(curl -sf "${address:?the playground names no address}") || fail "the playground serves no page"
+	grep -q 'Try a rate limit' <<<"$served" && curl -sf -o /dev/null "${address}weir.wasm.gz" || fail "the playground lacks its page or its program"
+	pkill -TERM -P "$server" || fail "the playground ended before it was stopped"
+	wait "$server" || true
+	server=
+	echo "readme.sh: the playground answers at $address"
+}
+
 # version_names_the_commit builds the program as a person does who has cloned the repository.
 version_names_the_commit() {
 	git rev-parse --git-dir >/dev/null 2>&1 || return 0 # a copy: see fresh_clone
@@ -216,9 +246,11 @@ fresh_clone
 program_limits_its_client
 start_daemon
 burst_then_refusals
+top_shows_the_key
 retry_is_admitted
 stop_daemon
 replay_log
 pace_lines
+playground_answers
 version_names_the_commit
 clone_is_unchanged
