@@ -36,7 +36,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 func violation(t *testing.T, pkg string, test bool, imported string) string {
 	from, known := layerOf(pkg)
 	if !known {
-		return fmt.Sprintf("package %q belongs to no layer: add it to one in architecture_layers_test.go and in docs/develop/architecture.md", pkg)
+		return fmt.Sprintf("package %q belongs to no layer: add it to one in architecture_layers_test.go, and to the table of docs/develop/architecture.md", pkg)
 	}
 	name := relative(imported)
 	if broken := requirementViolation(t, pkg, imported); broken != "" || test || excepted(pkg, name) {
@@ -230,17 +230,6 @@ func TestBrokenArchitectureIsNoticed(t *testing.T) {
 		got := violation(t, tt.pkg, tt.test, tt.imported)
 		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 			t.Errorf("violation(%q, test %v, %q) = %q, want %q", tt.pkg, tt.test, tt.imported, got, tt.want)
-		}
-	}
-}
-
-// docs/develop/architecture.md shows the layers as they are.
-func TestTheArchitectureShowsTheLayers(t *testing.T) {
-	page := readFile(t, "docs/develop/architecture.md")
-	for _, l := range layers {
-		row := fmt.Sprintf("| %s | `%s` | %s |", l.name, strings.Join(l.packages, "`, `"), strings.Join(l.mayUse, ", "))
-		if !strings.Contains(page, row) {
-			t.Errorf("docs/develop/architecture.md lacks the row\n%s", row)
 		}
 	}
 }
