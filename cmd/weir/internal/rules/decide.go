@@ -155,7 +155,7 @@ func (r *Rule) ask(values []value, factor int64, o *Outcome) bool {
 		key = r.stored(key)
 		q := limit.For(key, cost)
 		if r.chain != nil {
-			q.Otherwise = r.chainOf(limit, cost, &poolCall{values: values, factor: factor})
+			q.Otherwise = r.chainOf(limit, values, cost, factor, nil)
 		}
 		o.Requests, o.Rules = append(o.Requests, q), append(o.Rules, r)
 		if r.Candidate != nil && limit == r.Limit {

@@ -15,21 +15,22 @@ import (
 // whether such requests share a budget, leave the pool out, or end the chain, so that the refusal stands. Without a cost of its own, it
 // costs what the rule before it in the chain does.
 
-// chainOf returns the requests of the pools behind a rule that asks by a limit, or nil. A pool without a cost of its own pays cost.
-func (r *Rule) chainOf(limit *weir.Rule, cost int64, call *poolCall) *weir.Request {
+// chainOf returns the requests of the pools behind a rule that asks by a limit, or nil. A pool without a cost of its own pays cost. named is
+// nil for a request by attributes. The values stay on the stack of Decide as long as no struct holds them.
+func (r *Rule) chainOf(limit *weir.Rule, values []value, cost, factor int64, named *namedCall) *weir.Request {
 	if r.blocks[limit] {
 		return nil
 	}
 	var space [maxLinks]weir.Request
 	asks := space[:0]
 	for _, p := range r.chain {
-		by, key, complete := call.of(p)
+		by, key, complete := p.asked(values, named)
 		if !complete && p.missing == MissingSkip {
 			continue
 		}
 		valid := true
-		if p.ownCost && !call.byName {
-			cost, valid = p.costOf(call.values, call.factor)
+		if p.ownCost && named == nil {
+			cost, valid = p.costOf(values, factor)
 		}
 		if !valid || !complete && p.missing == MissingRefuse {
 			break
@@ -53,30 +54,26 @@ func linked(asks []weir.Request) *weir.Request {
 	return &chain[0]
 }
 
-// poolCall is what pools read of a request.
-type poolCall struct {
-	values []value
-	factor int64 // of costs
-
-	// Of a request that names a rule and its key. Then values are those that the key tells.
-	byName    bool
-	floor     *Rule
+// namedCall is a request that names a rule and its key.
+type namedCall struct {
+	rule      *Rule
 	key, plan string
 }
 
-// of returns the limit and the key of the request under a pool, and whether no attribute of the key is missing.
-func (c *poolCall) of(p *Rule) (limit *weir.Rule, key string, complete bool) {
-	if !c.byName {
-		key, complete = p.keyOf(c.values)
-		return p.limitOf(key, c.values), p.stored(key), complete
+// asked returns the limit and the key of a request under a pool, and whether no attribute of the key is missing. Of a named one, values
+// are those that its key tells.
+func (r *Rule) asked(values []value, named *namedCall) (limit *weir.Rule, key string, complete bool) {
+	if named == nil {
+		key, complete = r.keyOf(values)
+		return r.limitOf(key, values), r.stored(key), complete
 	}
-	if len(p.key) > 0 && c.floor.keyedLike(p) {
-		key, complete = c.key, true
+	if len(r.key) > 0 && named.rule.keyedLike(r) {
+		key, complete = named.key, true
 	} else {
-		key, complete = p.keyOf(c.values)
-		key = p.stored(key)
+		key, complete = r.keyOf(values)
+		key = r.stored(key)
 	}
-	return cmp.Or(p.ownLimit(key), p.plans[c.plan], p.Limit), key, complete
+	return cmp.Or(r.ownLimit(key), r.plans[named.plan], r.Limit), key, complete
 }
 
 // keyedLike reports whether two rules make the same key of a request.
@@ -92,11 +89,11 @@ func (c *Config) Otherwise(rule, key, plan string, cost int64) *weir.Request {
 	if r == nil || r.chain == nil || r.Shadow {
 		return nil
 	}
-	call := poolCall{values: make([]value, len(c.mentions)), byName: true, floor: r, key: key, plan: plan}
+	values := make([]value, len(c.mentions))
 	for slot, text := range r.told(key) {
-		call.values[slot] = value{text: text, key: text, present: true}
+		values[slot] = value{text: text, key: text, present: true}
 	}
-	return r.chainOf(c.LimitOfPlan(rule, key, plan), cost, &call)
+	return r.chainOf(c.LimitOfPlan(rule, key, plan), values, cost, 1, &namedCall{r, key, plan})
 }
 
 // told returns the values of attributes that a key of the rule tells, by slot.

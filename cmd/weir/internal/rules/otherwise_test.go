@@ -121,6 +121,25 @@ rules:
 	}
 }
 
+// The values of a request stay on the stack, and the pools behind a rule are one allocation.
+func TestPoolsAllocateOnceAndOnlyWhereTheyAre(t *testing.T) {
+	config := parsed(t, `
+attributes: [tenant]
+rules:
+  - {name: plain, match: {method: GET}, key: tenant, limit: 5/m}
+  - {name: floor, match: {method: POST}, key: tenant, limit: 5/m, otherwise: pool}
+  - {name: pool, match: otherwise, limit: 50/m, otherwise: credits}
+  - {name: credits, match: otherwise, key: tenant, limit: 50/d}
+`)
+	for method, want := range map[string]float64{"GET": 0, "POST": 1} {
+		request := Attributes{"method": method, "tenant": "acme"}
+		var o Outcome
+		if n := testing.AllocsPerRun(100, func() { config.Decide(request, 1, &o) }); n != want || len(o.Requests) != 1 {
+			t.Errorf("%s: %v allocations, want %v; %s", method, n, want, chainsOf(&o))
+		}
+	}
+}
+
 func TestNothingReachesAPoolByAnotherWay(t *testing.T) {
 	config := parsed(t, pools)
 	if got := config.ByName(); !slices.Equal(got, []string{"direct"}) {
@@ -213,5 +232,72 @@ func TestHostileChainsAreRefusedQuickly(t *testing.T) {
 	}
 	if len(problems) != 2+maxRules/4-1 {
 		t.Errorf("%d problems", len(problems))
+	}
+}
+
+// lacking is a request of a log that does not have the attribute of a name.
+type lacking struct {
+	Attributes
+	name string
+}
+
+func (l lacking) Lacks(name string) bool { return name == l.name }
+
+func TestARuleIsUndecidedIfALogLacksWhatItsPoolsRead(t *testing.T) {
+	config := parsed(t, `
+attributes: [tenant, region]
+rules:
+  - {name: floor, match: any, key: tenant, limit: 5/m, otherwise: pool}
+  - {name: pool, match: otherwise, limit: 50/m, otherwise: credits}
+  - {name: credits, match: otherwise, key: region, limit: 50/d}
+`)
+	for _, c := range []struct{ lacks, want string }{
+		{"region", "floor region"}, {"tenant", "floor tenant"}, {"path", ""},
+	} {
+		var o Outcome
+		config.Decide(lacking{Attributes{}, c.lacks}, 1, &o)
+		got := ""
+		for _, u := range o.Undecided {
+			got += u.Rule.Name + " " + u.Attribute
+		}
+		if got != c.want || (len(o.Requests) == 0) != (c.want != "") {
+			t.Errorf("without %s: undecided is %q, want %q; %s", c.lacks, got, c.want, said(&o))
+		}
+	}
+}
+
+func TestARecordingHasThePoolsThatItsKeyTells(t *testing.T) {
+	config := parsed(t, `
+attributes: [tenant, region]
+rules:
+  - {name: same, match: any, key: tenant, limit: 5/m, otherwise: each}
+  - {name: hashed, match: any, key: tenant, hashed: true, limit: 5/m, otherwise: each}
+  - {name: other, match: any, key: tenant, limit: 5/m, otherwise: regional}
+  - {name: costly, match: any, key: tenant, limit: 5/m, otherwise: dear}
+  - {name: planned, match: any, key: tenant, limit: 5/m, otherwise: plans}
+  - {name: single, match: any, key: tenant, limit: 5/m, otherwise: keys}
+  - {name: each, match: otherwise, key: tenant, limit: 50/m, otherwise: all}
+  - {name: all, match: otherwise, limit: 60/m}
+  - {name: regional, match: otherwise, key: region, limit: 50/m}
+  - {name: dear, match: otherwise, cost: 2, limit: 50/m}
+  - {name: plans, match: otherwise, limit: 50/m, plans: {by: region, limits: {eu: 60/m}}}
+  - {name: keys, match: otherwise, key: tenant, limit: 50/m, keys: {a: 60/m}}
+`)
+	for _, c := range []struct {
+		rule   string
+		hashed bool
+		want   string
+	}{
+		{"same", false, `same=5/m of "a" costs 3, otherwise each=50/m of "a" costs 3, otherwise all=60/m of "" costs 3`},
+		{"same", true, `same=5/m of "a" costs 3, otherwise each=50/m of "a" costs 3, otherwise all=60/m of "" costs 3`},
+		{"single", false, `single=5/m of "a" costs 3, otherwise keys=60/m of "a" costs 3`},
+		{"single", true, ""}, {"hashed", false, ""}, {"other", false, ""}, {"costly", false, ""}, {"planned", false, ""},
+	} {
+		var o Outcome
+		if !config.Recorded(c.rule, "a", c.hashed, 3, &o) || (len(o.Undecided) == 1) != (c.want == "") {
+			t.Errorf("%s: got %s, undecided %v, want %q", c.rule, said(&o), o.Undecided, c.want)
+		} else if c.want != "" && chained(&o.Requests[0]) != c.want {
+			t.Errorf("%s: got %s, want %s", c.rule, chained(&o.Requests[0]), c.want)
+		}
 	}
 }
