@@ -50,19 +50,24 @@ func appendDecision(b []byte, d weir.Decision, lease time.Duration, token string
 	return append(b, "}\n"...)
 }
 
-// tell adds the answer to some requests: the decision, the text of the rule that refuses, what was estimated, and the end of a quota's window.
-func (a *API) tell(c *call, d weir.Decision, lease time.Duration, token string, asked []weir.Request) {
-	end, quota := a.desk.QuotaEnd(d, asked)
-	d.Limit = a.desk.LimitOf(d, asked)
+// tell adds the answer to some requests: the decision, who paid in place of another, the text of the rule that refuses, what was
+// estimated, and the end of a quota's window.
+func (a *API) tell(c *call, made decide.Made, lease time.Duration, token string) {
+	d := made.Decision
+	end, quota := a.desk.QuotaEnd(d, made.On)
+	d.Limit = a.desk.LimitOf(d, made.On)
 	c.answer = appendDecision(c.answer, d, lease, token)
 	text := ""
 	if !d.Allowed {
 		text = c.force.Message(d.Rule)
 	}
-	if text == "" && !quota && c.held == nil {
+	if text == "" && !quota && c.held == nil && made.PaidBy == "" {
 		return
 	}
 	c.answer = c.answer[:len(c.answer)-len("}\n")]
+	if made.PaidBy != "" {
+		c.answer = appendText(append(c.answer, `,"paid_by":`...), made.PaidBy)
+	}
 	if text != "" {
 		c.answer = appendText(append(c.answer, `,"message":`...), text)
 	}

@@ -44,6 +44,9 @@ const (
 // fieldResetAt is the header field of a check that says when the window of a quota ends.
 const fieldResetAt = "Weir-Reset-At"
 
+// fieldPaidBy is the header field of a check that names the rule that paid in place of another.
+const fieldPaidBy = "Weir-Paid-By"
+
 // check answers by status whether a request may go ahead.
 func (a *API) check(w http.ResponseWriter, r *http.Request, who asker) {
 	force := a.desk.InForce()
@@ -75,7 +78,7 @@ func (a *API) checkNamed(force *decide.InForce, w http.ResponseWriter, r *http.R
 	if rule == nil {
 		return badField(fieldRule, "is "+decide.Quote(named)+", and "+force.Unnamed(named))
 	}
-	return a.answerCheck(&checked{force: force, who: who, requests: []weir.Request{rule.For(front.BoundedKey(key), cost)}}, w, r)
+	return a.answerCheck(&checked{force: force, who: who, requests: []weir.Request{force.For(rule, front.BoundedKey(key), cost)}}, w, r)
 }
 
 // answerCheck decides on the requests of a check. A gateway cannot obey a delay, so the answer waits for it.
@@ -88,17 +91,22 @@ func (a *API) answerCheck(c *checked, w http.ResponseWriter, r *http.Request) *p
 		return p
 	}
 	call := weir.Call{Op: weir.OpTake, Requests: decided, Within: checkWithin}
-	d, err := a.desk.Do(r.Context(), call)
+	made, err := a.desk.Do(r.Context(), call)
 	if err != nil {
 		w.Header().Set("Cache-Control", "no-store") // of a GET that a gateway may cache
 		return a.problemOf(r, err, a.desk.Patience())
 	}
-	a.desk.Took(c.who.Identity, c.requests, c.beside, d)
+	a.desk.Took(c.who.Identity, c.requests, c.beside, made)
+	d := made.Decision
 	if d.Delay > 0 && !front.Sleep(r.Context(), d.Delay) {
 		return hasLeft()
 	}
+	decided = a.desk.Overridden(made.On)
 	httplimit.AddFields(w.Header(), httplimit.Draft11, d, func() time.Duration { return a.untilAgain(r.Context(), call) }, decided...)
-	end, isQuota := a.desk.QuotaEnd(d, c.requests)
+	if made.PaidBy != "" {
+		w.Header().Set(fieldPaidBy, made.PaidBy)
+	}
+	end, isQuota := a.desk.QuotaEnd(d, made.On)
 	if isQuota {
 		w.Header().Set(fieldResetAt, end.Format(time.RFC3339))
 	}
@@ -114,7 +122,7 @@ func (a *API) answerCheck(c *checked, w http.ResponseWriter, r *http.Request) *p
 
 // unfit returns the problem of rules that no check can be decided by.
 func unfit(requests []weir.Request) *problem {
-	for _, q := range requests {
+	for _, q := range decide.Links(requests) {
 		if weir.Kit.Held(q.Rule) != nil {
 			return badField(fieldRule, "is "+decide.Quote(q.Rule.Name())+", which holds slots, which a check cannot release; delete the rule, or ask /v1/reserve instead")
 		}

@@ -28,12 +28,12 @@ func decideBy(op weir.Op) func(*API, http.ResponseWriter, *http.Request, asker) 
 			a.decideApart(op, c, w, r, who)
 			return
 		}
-		d, err := a.decide(r.Context(), op, c, who)
+		made, err := a.decide(r.Context(), op, c, who)
 		if err != nil {
 			a.fail(w, r, err)
 			return
 		}
-		a.tell(c, d, decide.Lease(c.requests), "", c.requests)
+		a.tell(c, made, decide.Lease(made.On), "")
 		if op == weir.OpPeek && len(c.outcome.Requests) == 0 {
 			c.answer = appendMissed(c.answer, c.force, c.requests)
 		}
@@ -42,18 +42,19 @@ func decideBy(op weir.Op) func(*API, http.ResponseWriter, *http.Request, asker) 
 }
 
 // decide makes one decision on all requests.
-func (a *API) decide(ctx context.Context, op weir.Op, c *call, who asker) (weir.Decision, error) {
+func (a *API) decide(ctx context.Context, op weir.Op, c *call, who asker) (decide.Made, error) {
 	if c.outcome.Verdict != rules.Ask {
-		return a.desk.Judged(ctx, who.Identity, &c.outcome, op == weir.OpTake), nil
+		return decide.Made{Decision: a.desk.Judged(ctx, who.Identity, &c.outcome, op == weir.OpTake)}, nil
 	}
 	if op == weir.OpRecord && len(c.outcome.Requests) > 0 {
-		return a.desk.Record(ctx, who.Identity, c.requests, c.outcome.Beside)
+		d, err := a.desk.Record(ctx, who.Identity, c.requests, c.outcome.Beside)
+		return decide.Made{Decision: d, On: c.requests}, err
 	}
-	d, err := a.desk.Do(ctx, weir.Call{Op: op, Requests: c.requests})
+	made, err := a.desk.Do(ctx, weir.Call{Op: op, Requests: c.requests})
 	if err == nil && op == weir.OpTake {
-		a.desk.Took(who.Identity, c.requests, c.outcome.Beside, d)
+		a.desk.Took(who.Identity, c.requests, c.outcome.Beside, made)
 	}
-	return d, err
+	return made, err
 }
 
 // decideApart makes one decision for each request, all in one call of the engine. The answers have the order of the requests.
@@ -72,11 +73,11 @@ func (a *API) decideApart(op weir.Op, c *call, w http.ResponseWriter, r *http.Re
 		if result.Err != nil {
 			c.answer = appendProblem(c.answer, a.problemOf(r, result.Err, a.desk.Patience()))
 		} else {
-			asked := c.calls[i].Requests
+			asked, made := c.calls[i].Requests, decide.MadeOf(&c.calls[i], &c.results[i])
 			if op == weir.OpTake {
-				a.desk.Took(who.Identity, asked, nil, result.Decision)
+				a.desk.Took(who.Identity, asked, nil, made)
 			}
-			a.tell(c, result.Decision, decide.Lease(asked), "", asked)
+			a.tell(c, made, decide.Lease(made.On), "")
 			if op == weir.OpPeek {
 				c.answer = appendMissed(c.answer, c.force, asked)
 			}
@@ -138,26 +139,26 @@ func (a *API) problemOf(r *http.Request, err error, patience time.Duration) *pro
 
 // wait takes all requests as soon as the engine admits them, and answers then.
 func (a *API) wait(w http.ResponseWriter, r *http.Request, who asker) {
-	a.patiently(w, r, who, form{}, func(c *call, p decide.Patient) (weir.Decision, string, time.Duration, error) {
-		d, err := a.desk.Wait(p, c.requests)
-		return d, "", 0, err
+	a.patiently(w, r, who, form{}, func(c *call, p decide.Patient) (decide.Made, string, time.Duration, error) {
+		made, err := a.desk.Wait(p, c.requests)
+		return made, "", 0, err
 	})
 }
 
 // reserve takes all requests, after a wait if the caller has patience, and answers with a token.
 func (a *API) reserve(w http.ResponseWriter, r *http.Request, who asker) {
-	a.patiently(w, r, who, form{reserves: true}, func(c *call, p decide.Patient) (weir.Decision, string, time.Duration, error) {
+	a.patiently(w, r, who, form{reserves: true}, func(c *call, p decide.Patient) (decide.Made, string, time.Duration, error) {
 		requests, estimated := c.force.Estimated(c.requests)
-		d, token, life, err := a.desk.Reserve(p, requests)
-		if estimated && d.Allowed {
-			c.held = requests
+		made, token, life, err := a.desk.Reserve(p, requests)
+		if estimated && made.Allowed {
+			c.held = made.On
 		}
-		return d, token, life, err
+		return made, token, life, err
 	})
 }
 
 // patiently reads a request with a patience, asks, and answers with a decision, and with a token if there is something to hold.
-func (a *API) patiently(w http.ResponseWriter, r *http.Request, who asker, f form, ask func(*call, decide.Patient) (weir.Decision, string, time.Duration, error)) {
+func (a *API) patiently(w http.ResponseWriter, r *http.Request, who asker, f form, ask func(*call, decide.Patient) (decide.Made, string, time.Duration, error)) {
 	c := newCall()
 	defer c.free()
 	control := http.NewResponseController(w)
@@ -172,13 +173,13 @@ func (a *API) patiently(w http.ResponseWriter, r *http.Request, who asker, f for
 		writeProblem(w, wrong)
 		return
 	}
-	d, token, lease, err := ask(c, p)
+	made, token, lease, err := ask(c, p)
 	if err != nil {
 		a.refuseWait(w, r, min(p.Patience, a.desk.Longest()), err)
 		return
 	}
 	c.force = a.desk.InForce() // a reload may have ended the wait
-	a.tell(c, d, lease, token, c.requests)
+	a.tell(c, made, lease, token)
 	writeJSON(w, c.answer)
 }
 

@@ -174,7 +174,7 @@ func (d *decoder) add(it item, at spot) {
 	if d.problem != nil {
 		return
 	}
-	d.requests = append(d.requests, it.rule.For(it.key, it.cost))
+	d.requests = append(d.requests, d.For(it.rule, it.key, it.cost))
 }
 
 // member reads the value of the field that d.text names.

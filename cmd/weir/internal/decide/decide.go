@@ -33,6 +33,9 @@ import (
 // Options configure a Desk.
 type Options struct {
 	Engine weir.Engine
+	// Chains is the engine that also makes requests in place of refused ones (layer.Otherwise). Calls without such requests go to Engine,
+	// in fewer steps. Default: such a layer over Engine.
+	Chains weir.Engine
 	Rules  []*weir.Rule  // as Use has them
 	Config *rules.Config // as Use has it
 	Log    *slog.Logger  // receives the errors of the engine
@@ -47,6 +50,8 @@ type Options struct {
 	Patience time.Duration
 	// Recorded, if not nil, learns of each decision on requests to take. It must not keep them or block.
 	Recorded func(requests []weir.Request, allowed bool)
+	// PaidBy, if not nil, learns of each request to take that a rule paid for in place of another.
+	PaidBy func(asked, paid string)
 	// Judged, if not nil, learns of each decision that rules in files made without the engine, and the reason.
 	Judged func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
 	// Compared, if not nil, learns of each decision of a shadow or candidate, with that in force. The name is that of its limit: that of
@@ -66,6 +71,7 @@ type Options struct {
 type Desk struct {
 	options   Options
 	engine    weir.Engine // within the patience
+	chains    weir.Engine // that makes requests in place of refused ones, too
 	force     atomic.Pointer[InForce]
 	beside    *layer.Aside
 	overrider overrider    // of the engine, or nil
@@ -82,16 +88,22 @@ type Desk struct {
 
 // New returns a Desk.
 func New(o Options) *Desk {
-	d := &Desk{options: o, engine: o.Engine, returns: newReturns()}
+	if o.Chains == nil {
+		var err error
+		if o.Chains, err = layer.Otherwise(o.Engine); err != nil {
+			o.Chains = o.Engine // which has such a layer, or belongs over it and refuses the requests
+		}
+	}
+	d := &Desk{options: o, engine: o.Engine, chains: o.Chains, returns: newReturns()}
 	beside := cmp.Or(o.Beside, o.Engine)
 	if o.Patience > 0 {
-		d.engine, beside = weir.Wrap(o.Engine, d.patiently), weir.Wrap(beside, d.patiently)
+		d.engine, d.chains, beside = weir.Wrap(o.Engine, d.patiently), weir.Wrap(o.Chains, d.patiently), weir.Wrap(beside, d.patiently)
 	}
 	if o.Secret == nil {
 		own := []byte(rand.Text())
 		d.options.Secret = func(context.Context) ([]byte, error) { return own, nil }
 	}
-	d.queue = newWaits(o.Engine, o.Wait, func(q weir.Request) weir.Request { return d.Overridden(d.present([]weir.Request{q}))[0] })
+	d.queue = newWaits(o.Chains, o.Wait, func(q weir.Request) weir.Request { return d.Overridden(d.present([]weir.Request{q}))[0] })
 	d.beside = layer.NewAside(beside, 0, d.compared)
 	d.holds.room.most = mostHeld
 	d.overrider, _ = weir.Find[overrider](d.engine)
@@ -130,9 +142,8 @@ func (d *Desk) Memory() *weir.Memory { return d.memory }
 // requests that need none.
 func May(who *auth.Identity, scope auth.Scope, requests []weir.Request) *auth.Denied {
 	for i := range requests {
-		if name := inFile(requests[i].Rule); !who.MayAsk(scope, name, requests[i].Key) {
-			denied := who.Deny(scope, name)
-			return &denied
+		if denied := mayAsk(who, scope, requests[i].Rule.Name(), requests[i].Key); denied != nil {
+			return denied
 		}
 	}
 	if who.Shown() != nil && len(requests) == 0 {
@@ -140,6 +151,16 @@ func May(who *auth.Identity, scope auth.Scope, requests []weir.Request) *auth.De
 		return &denied
 	}
 	return nil
+}
+
+// mayAsk returns what a caller lacks that may not ask for a key of a rule, or nil.
+func mayAsk(who *auth.Identity, scope auth.Scope, rule, key string) *auth.Denied {
+	name, _, _ := strings.Cut(rule, "~")
+	if who.MayAsk(scope, name, key) {
+		return nil
+	}
+	denied := who.Deny(scope, name)
+	return &denied
 }
 
 // KeyToken returns the text of a token.
@@ -158,20 +179,30 @@ func inFile(rule *weir.Rule) string {
 }
 
 // Do makes a call.
-func (d *Desk) Do(ctx context.Context, call weir.Call) (weir.Decision, error) {
+func (d *Desk) Do(ctx context.Context, call weir.Call) (Made, error) {
 	if call.Op == weir.OpReset {
 		call.Requests = own(call.Requests)
 	}
 	if tells(&call) {
 		made, err := d.tell(ctx, d.recordOf(call, false))
 		d.tellBeside(nil, d.force.Load().besidesOf(call.Requests))
-		return made, err
+		return Made{Decision: made, On: call.Requests}, err
 	}
-	a, err := d.engine.Do(ctx, call)
-	if err == nil {
+	engine := d.engine
+	for i := range call.Requests {
+		if call.Requests[i].Otherwise != nil {
+			engine = d.chains
+		}
+	}
+	a, err := engine.Do(ctx, call)
+	if err == nil && (call.Op == weir.OpRecord || call.Op == weir.OpReturn) {
 		d.followed(call)
 	}
-	return a.Decision, err
+	made := Made{Decision: a.Decision, On: call.Requests}
+	if err == nil && engine == d.chains {
+		made.find(call.Requests, a.Paid)
+	}
+	return made, err
 }
 
 // tells reports whether a call records a cost that is told after the work (told.go).
@@ -181,9 +212,6 @@ func tells(call *weir.Call) bool {
 
 // followed has shadows follow a call that counts costs or gives them back: they refuse neither.
 func (d *Desk) followed(call weir.Call) {
-	if call.Op != weir.OpRecord && call.Op != weir.OpReturn {
-		return
-	}
 	if shadows := shadowsOf(call.Requests); len(shadows) > 0 {
 		d.tryBeside(nil, call.Op, shadows, weir.Decision{Allowed: true})
 	}
@@ -191,20 +219,25 @@ func (d *Desk) followed(call weir.Call) {
 
 // Each makes calls, and sets a result for each, unless it returns an error.
 func (d *Desk) Each(ctx context.Context, calls []weir.Call, results []weir.Result) error {
-	told := false
+	told, engine := false, d.engine
 	for i := range calls {
+		if Chained(calls[i].Requests) {
+			engine = d.chains
+		}
 		if tells(&calls[i]) {
 			told = true
 			d.tellBeside(nil, d.force.Load().besidesOf(calls[i].Requests))
 		}
 	}
-	each := d.engine.Each
+	each := engine.Each
 	if told {
-		each = d.tellEach
+		each = func(ctx context.Context, calls []weir.Call, results []weir.Result) error {
+			return d.tellEach(ctx, engine, calls, results)
+		}
 	}
 	err := each(ctx, calls, results)
 	for i := range calls {
-		if err == nil && results[i].Err == nil && !tells(&calls[i]) {
+		if op := calls[i].Op; err == nil && results[i].Err == nil && (op == weir.OpRecord || op == weir.OpReturn) && !tells(&calls[i]) {
 			d.followed(calls[i])
 		}
 	}
@@ -213,7 +246,7 @@ func (d *Desk) Each(ctx context.Context, calls []weir.Call, results []weir.Resul
 
 // Reset clears keys. It leaves a line for each in the log, as changes on the admin port do, unless nothing was cleared.
 func (d *Desk) Reset(ctx context.Context, who *auth.Identity, from string, requests ...weir.Request) error {
-	err := d.engine.Reset(ctx, own(requests)...)
+	err := d.engineOf(requests).Reset(ctx, own(requests)...)
 	if err == nil || weir.WasCounted(err) != weir.CountedNo {
 		for _, q := range requests {
 			d.options.Log.Info("audit", "who", who.Name, "from", from, "what", "reset", "rule", q.Rule.Name(), "key", q.Key)
@@ -227,15 +260,15 @@ func (d *Desk) Reset(ctx context.Context, who *auth.Identity, from string, reque
 
 // Took notes a decision on requests to take, and has shadows and candidates decide beside it. Those of rules that match
 // attributes are given, except those for which the caller may not ask; named rules have their candidates.
-func (d *Desk) Took(who *auth.Identity, requests, beside []weir.Request, inForce weir.Decision) {
-	d.Recorded(requests, inForce.Allowed)
+func (d *Desk) Took(who *auth.Identity, requests, beside []weir.Request, inForce Made) {
+	d.recorded(requests, inForce)
 	if len(beside) == 0 {
 		beside = d.force.Load().besidesOf(requests)
 	} else {
 		beside = append(beside, shadowsOf(requests)...)
 	}
 	if len(beside) > 0 {
-		d.tryBeside(who, weir.OpTake, beside, inForce)
+		d.tryBeside(who, weir.OpTake, beside, inForce.Decision)
 	}
 }
 
@@ -243,6 +276,14 @@ func (d *Desk) Took(who *auth.Identity, requests, beside []weir.Request, inForce
 func (d *Desk) Recorded(requests []weir.Request, allowed bool) {
 	if d.options.Recorded != nil && len(requests) > 0 {
 		d.options.Recorded(requests, allowed)
+	}
+}
+
+// recorded notes a decision on requests, and who paid for others.
+func (d *Desk) recorded(asked []weir.Request, made Made) {
+	d.Recorded(asked, made.Allowed)
+	if d.options.PaidBy != nil {
+		made.replaced(asked, func(asked, paid *weir.Request) { d.options.PaidBy(asked.Rule.Name(), paid.Rule.Name()) })
 	}
 }
 
@@ -258,7 +299,7 @@ func (d *Desk) Judged(ctx context.Context, who *auth.Identity, o *rules.Outcome,
 	}
 	if takes {
 		d.NoteJudged(ctx, made.Rule, made.Allowed, o.Reason)
-		d.Took(who, nil, o.Beside, made)
+		d.Took(who, nil, o.Beside, Made{Decision: made})
 	}
 	return made
 }

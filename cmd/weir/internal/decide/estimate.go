@@ -36,12 +36,28 @@ func (f *InForce) Estimated(requests []weir.Request) (estimated []weir.Request, 
 	}
 	estimated = append(estimated, requests...)
 	for i := range estimated {
-		q := &estimated[i]
-		if e := f.estimates[q.Rule.Name()]; e != nil {
-			q.Cost, held = e.Of(q.Key, q.Cost), true
-		}
+		held = f.estimated(&estimated[i]) || held
 	}
 	return estimated, held
+}
+
+// estimated sets the cost of a request, and of those in its place: a pool without an estimate holds what the rule before it does, if it
+// asks for as much.
+func (f *InForce) estimated(q *weir.Request) (held bool) {
+	asked := q.Cost
+	if e := f.estimates[q.Rule.Name()]; e != nil {
+		q.Cost, held = e.Of(q.Key, q.Cost), true
+	}
+	if q.Otherwise == nil {
+		return held
+	}
+	pool := *q.Otherwise
+	if pool.Cost == asked {
+		pool.Cost = q.Cost
+	}
+	held = f.estimated(&pool) || held
+	q.Otherwise = &pool
+	return held
 }
 
 // learn takes in the true costs of a reservation that is settled: one for each request, one for all, or none if nobody said.

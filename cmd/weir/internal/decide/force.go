@@ -17,11 +17,13 @@ import (
 type InForce struct {
 	Config     *rules.Config // finds rules by attributes; nil without rules in files
 	list       []*weir.Rule
-	named      map[string]*weir.Rule
+	named      map[string]*weir.Rule // that callers can name
+	known      map[string]*weir.Rule // those, and the pools
 	candidates map[*weir.Rule]*weir.Rule
 	estimates  map[string]*front.Estimate // of reservations, by the rule
 	dynamic    dynamic
 	shadows    bool                             // something stands in for some
+	pools      bool                             // some are asked in place of others
 	attributes bool                             // find rules
 	retired    map[weak.Pointer[weir.Rule]]bool // rules of the past with names, by which callers may still wait
 }
@@ -29,13 +31,16 @@ type InForce struct {
 // Use decides later requests by these rules. They are named ones, and those that a configuration finds by attributes, if
 // it is not nil. All differ in name, have a lease on every slot, and were accepted by Engine.Check.
 func (d *Desk) Use(named []*weir.Rule, config *rules.Config) {
-	f := &InForce{list: named, named: make(map[string]*weir.Rule, len(named)), Config: config, dynamic: dynamic{newRule: d.NewRule}}
+	f := &InForce{list: named, named: make(map[string]*weir.Rule, len(named)), known: map[string]*weir.Rule{}, Config: config, dynamic: dynamic{newRule: d.NewRule}}
 	if config != nil {
 		f.candidates, f.attributes = config.Candidates(), config.ByAttributes()
+		for _, r := range config.Pools() {
+			f.known[r.Name()], f.pools = r, true
+		}
 	}
 	f.shadows = d.options.Shadow
 	for _, r := range named {
-		f.named[r.Name()] = r
+		f.named[r.Name()], f.known[r.Name()] = r, r
 		f.shadows = f.shadows || rules.InPlace(r) != nil
 	}
 	d.waiting.use(named)
@@ -56,7 +61,7 @@ func (f *InForce) retire(before *InForce) {
 			f.retired[rule] = true
 		}
 	}
-	for _, r := range before.list {
+	for _, r := range before.known {
 		f.retired[weak.Make(r)] = true
 	}
 }
@@ -77,13 +82,53 @@ func (d *Desk) Overridden(requests []weir.Request) []weir.Request {
 // present returns requests by the rules in force. A rule that is gone stays as it was.
 func (d *Desk) present(requests []weir.Request) []weir.Request {
 	f := d.force.Load()
-	if len(f.retired) > 0 && slices.ContainsFunc(requests, func(q weir.Request) bool { return f.successor(q.Rule) != nil }) {
+	if len(f.retired) > 0 && slices.ContainsFunc(requests, func(q weir.Request) bool { return f.isPast(&q) }) {
 		requests = slices.Clone(requests)
 		for i := range requests {
-			requests[i].Rule = cmp.Or(f.successor(requests[i].Rule), requests[i].Rule)
+			requests[i] = f.present(requests[i])
 		}
 	}
 	return requests
+}
+
+// isPast reports whether a rule of a request has been replaced.
+func (f *InForce) isPast(q *weir.Request) bool {
+	return q != nil && (f.successor(q.Rule) != nil || f.isPast(q.Otherwise))
+}
+
+// present returns a request by the rules in force. What may be made in its place stays, unless its rule names it no longer.
+func (f *InForce) present(q weir.Request) weir.Request {
+	pool := q.Otherwise
+	q.Rule, q.Otherwise = cmp.Or(f.successor(q.Rule), q.Rule), nil
+	if pool == nil || rules.InPlace(q.Rule) != nil {
+		return q
+	}
+	var links []weir.Request
+	for ; pool != nil; pool = pool.Otherwise {
+		if f.standsIn(pool.Rule.Name(), q.Rule.Name()) {
+			link := *pool
+			link.Rule = cmp.Or(f.successor(link.Rule), link.Rule)
+			links = append(links, link)
+		}
+	}
+	for i := range links {
+		if links[i].Otherwise = nil; i+1 < len(links) {
+			links[i].Otherwise = &links[i+1]
+		}
+	}
+	if len(links) > 0 {
+		q.Otherwise = &links[0]
+	}
+	return q
+}
+
+// standsIn reports whether a pool is asked in place of a rule.
+func (f *InForce) standsIn(pool, rule string) bool {
+	if f.Config == nil {
+		return false
+	}
+	r := f.Config.Rule(rule)
+	return r != nil && slices.ContainsFunc(r.Chain(), func(p *rules.Rule) bool { return p.Name == pool })
 }
 
 // successor returns the rule that has replaced one of the past, or nil.
@@ -91,7 +136,7 @@ func (f *InForce) successor(past *weir.Rule) *weir.Rule {
 	if past == nil {
 		return nil
 	}
-	if now := f.named[past.Name()]; now != past && f.retired[weak.Make(past)] {
+	if now := f.known[past.Name()]; now != past && f.retired[weak.Make(past)] {
 		return now
 	}
 	return nil
@@ -103,11 +148,14 @@ func (d *Desk) Changed() { d.queue.Changed() }
 // InForce returns the rules that later requests are decided by. A front keeps them while it serves a request.
 func (d *Desk) InForce() *InForce { return d.force.Load() }
 
-// Rules returns the rules that later requests are decided by: those with names, shadows among them, and those of files or nil.
+// Rules returns the rules that later requests are decided by: those with names, shadows and pools among them, and those of files or nil.
 func (d *Desk) Rules() (named []*weir.Rule, config *rules.Config) {
 	f := d.force.Load()
 	for _, r := range f.list {
 		named = append(named, rules.Own(r))
+	}
+	if f.Config != nil {
+		named = append(named, f.Config.Pools()...)
 	}
 	return named, f.Config
 }
@@ -117,6 +165,14 @@ func (f *InForce) Named() []*weir.Rule { return f.list }
 
 // Rule returns the rule of a name, or nil.
 func (f *InForce) Rule(name []byte) *weir.Rule { return f.named[string(name)] }
+
+// Known returns the rule of a name, also a shadow or a pool, or nil.
+func (f *InForce) Known(name string) *weir.Rule {
+	if r := f.known[name]; r != nil {
+		return rules.Own(r)
+	}
+	return nil
+}
 
 // ByAttributes reports whether rules decide requests by their attributes.
 func (f *InForce) ByAttributes() bool { return f.attributes }
@@ -144,6 +200,15 @@ func (f *InForce) besidesOf(requests []weir.Request) (beside []weir.Request) {
 	return beside
 }
 
+// For returns a request of a rule that a caller has named, with those that are made in its place where it is refused.
+func (f *InForce) For(rule *weir.Rule, key string, cost int64) weir.Request {
+	q := rule.For(key, cost)
+	if f.pools && f.named[rule.Name()] == rule {
+		q.Otherwise = f.Config.Otherwise(rule.Name(), key, "", cost)
+	}
+	return q
+}
+
 // OfPlan has requests of named rules ask by the limits of their keys, as rules in files have them: each key's own one, that of a plan, or
 // that of the rule.
 func (f *InForce) OfPlan(requests []weir.Request, plan string) {
@@ -151,6 +216,7 @@ func (f *InForce) OfPlan(requests []weir.Request, plan string) {
 		q := &requests[i]
 		if f.Config != nil && rules.InPlace(q.Rule) == nil {
 			q.Rule = cmp.Or(f.Config.LimitOfPlan(q.Rule.Name(), q.Key, plan), q.Rule)
+			q.Otherwise = f.Config.Otherwise(q.Rule.Name(), q.Key, plan, q.Cost)
 		}
 	}
 }

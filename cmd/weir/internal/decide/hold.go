@@ -44,18 +44,19 @@ func (d *Desk) Hold(ctx context.Context, domain string, requests []weir.Request,
 	}
 	got, err := d.get(Patient{Client: ctx}, asks, (*attempt).hold)
 	if err == nil {
-		d.Recorded(asks, got.decision.Allowed)
+		d.recorded(asks, got.made)
 	}
-	if err != nil || !got.decision.Allowed || got.hold == nil {
+	if err != nil || !got.made.Allowed || got.hold == nil {
 		d.holds.room.leave(size)
 		return "", err
 	}
-	take := weir.Kit.HandOver(got.hold)
+	take, paid := weir.Kit.HandOver(got.hold), got.made.On
 	h.Lease, h.Taken = take.Lease, take.Taken
-	for i := range asks {
-		h.Costs = append(h.Costs, asks[i].Cost)
+	for i := range paid {
+		h.Costs = append(h.Costs, paid[i].Cost)
 	}
-	d.holds.add(h.Lease, size, o.Life, func() { d.comeBack(h, asks) })
+	h.Links = linksOf(asks, paid)
+	d.holds.add(h.Lease, size, o.Life, func() { d.comeBack(h, paid) })
 	return h.id(secret), nil
 }
 
@@ -77,11 +78,15 @@ func (d *Desk) HoldNone(ctx context.Context, domain string, requests []weir.Requ
 // shares returns the requests with what a hold takes of them.
 func (d *Desk) shares(requests []weir.Request, percent int64) []weir.Request {
 	requests = slices.Clone(requests)
-	for i, q := range d.Overridden(requests) {
-		for _, limit := range q.Rule.Limits() {
+	for i := range requests {
+		q := &requests[i]
+		for _, limit := range d.Overridden(requests[i : i+1])[0].Rule.Limits() {
 			share := weir.Describe(limit).Capacity
 			share = share/100*percent + share%100*percent/100
-			requests[i].Cost = min(requests[i].Cost, max(share, 1))
+			q.Cost = min(q.Cost, max(share, 1))
+		}
+		if q.Otherwise != nil {
+			q.Otherwise = &d.shares([]weir.Request{*q.Otherwise}, percent)[0]
 		}
 	}
 	return requests
@@ -117,8 +122,9 @@ func (d *Desk) Commit(ctx context.Context, domain, id string, requests []weir.Re
 	return stood, err
 }
 
-// commit counts the requests, and gives back what is held of them.
+// commit counts the requests, by the rules that paid for the hold, and gives back what is held of them.
 func (d *Desk) commit(ctx context.Context, h *hold, requests []weir.Request) (stood bool, err error) {
+	requests = h.paid(requests)
 	count := func() error { return d.count(ctx, requests) }
 	if h.Costs == nil {
 		return h.after() < 0, count()
@@ -162,7 +168,7 @@ func (d *Desk) Report(ctx context.Context, requests []weir.Request) error {
 // count records requests without their slots, as costs told after the work.
 func (d *Desk) count(ctx context.Context, requests []weir.Request) error {
 	call := weir.Call{Op: weir.OpRecord}
-	for _, q := range requests {
+	for _, q := range Alone(requests) {
 		if q.Rule = weir.Kit.Spent(q.Rule); q.Rule != nil && q.Cost > 0 {
 			call.Requests = append(call.Requests, q)
 		}

@@ -19,6 +19,7 @@ type hold struct {
 	Of    []byte        `json:"o"`           // the hash of the domain and the requests, without their costs
 	Costs []int64       `json:"c,omitempty"` // that were taken, one for each request; none if nothing was
 	Taken []int64       `json:"t,omitempty"` // weir.Call.Taken
+	Links []int         `json:"w,omitempty"` // for each request how far behind it the one is that paid; none if all paid themselves
 }
 
 // remembered is how much longer than a hold its id is known. Marks last longer by settledFor.
@@ -34,12 +35,38 @@ func hashOf(domain string, requests []weir.Request) []byte {
 	var text []byte
 	add := func(s string) { text = append(binary.AppendUvarint(text, uint64(len(s))), s...) }
 	add(domain)
-	for i := range requests {
-		add(requests[i].Rule.String())
-		add(requests[i].Key)
+	for _, q := range Links(requests) {
+		add(q.Rule.String())
+		add(q.Key)
 	}
 	sum := sha256.Sum256(text)
 	return sum[:16]
+}
+
+// linksOf returns how far behind each request the one is that paid, or nil if all paid themselves.
+func linksOf(asked, paid []weir.Request) (links []int) {
+	for i := range asked {
+		for n, q := 0, &asked[i]; q != nil; n, q = n+1, q.Otherwise {
+			if n > 0 && sameKey(q, &paid[i]) {
+				if links == nil {
+					links = make([]int, len(asked))
+				}
+				links[i] = n
+			}
+		}
+	}
+	return links
+}
+
+// paid returns the requests that paid in place of those that were asked for.
+func (h *hold) paid(requests []weir.Request) []weir.Request {
+	paid := slices.Clone(requests)
+	for i, n := range h.Links {
+		for ; n > 0 && paid[i].Otherwise != nil; n-- {
+			paid[i] = *paid[i].Otherwise
+		}
+	}
+	return Alone(paid)
 }
 
 // held returns the requests at the costs that were taken.

@@ -83,6 +83,9 @@ func (f *InForce) newLimited(of namedLimit) (*weir.Rule, error) {
 	if len(of.rule) > maxRuleName || strings.Contains(of.rule, "~") {
 		return nil, wrongField("rule", fmt.Sprintf("is %s, want up to %d bytes without ~", Quote(of.rule), maxRuleName))
 	}
+	if f.named[of.rule] == nil && f.known[of.rule] != nil {
+		return nil, wrongField("rule", fmt.Sprintf("is %s, and %s", Quote(of.rule), f.Unnamed(of.rule)))
+	}
 	var rule *weir.Rule
 	limits, err := weir.ParseLimits(of.text)
 	if err == nil {

@@ -36,14 +36,22 @@ type reservation struct {
 
 // reserved is a request of a reservation.
 type reserved struct {
-	Rule   string `json:"r"`
-	Limits string `json:"l"` // of the rule
-	Key    []byte `json:"k"`
-	Cost   int64  `json:"c"`
+	Rule   string    `json:"r"`
+	Limits string    `json:"l"` // of the rule
+	Key    []byte    `json:"k"`
+	Cost   int64     `json:"c"`
+	For    *askedFor `json:"f,omitempty"` // nil if the request itself was asked for
 }
 
-// newReservation describes requests that were taken just now with a lease. leased is the shortest lease of a slot, or 0.
-func newReservation(requests []weir.Request, lease uint64, leased time.Duration) *reservation {
+// askedFor is the rule and the key that were asked for, where another rule paid. Who may ask for these may settle.
+type askedFor struct {
+	Rule string `json:"r"`
+	Key  []byte `json:"k"`
+}
+
+// newReservation describes what paid for requests, taken just now with a lease.
+func newReservation(asked, paid []weir.Request, lease uint64) *reservation {
+	leased := Lease(paid)
 	r := &reservation{Lease: lease, Life: leased}
 	if leased == 0 {
 		r.Life = tokenLife
@@ -51,12 +59,16 @@ func newReservation(requests []weir.Request, lease uint64, leased time.Duration)
 	if lease == 0 {
 		r.Lease = weir.Kit.NewLease()
 	}
-	for _, q := range requests {
+	for i, q := range paid {
 		var limits []string
 		for _, limit := range q.Rule.Limits() {
 			limits = append(limits, fmt.Sprint(limit))
 		}
-		r.Asks = append(r.Asks, reserved{q.Rule.Name(), strings.Join(limits, " and "), []byte(q.Key), q.Cost})
+		one := reserved{Rule: q.Rule.Name(), Limits: strings.Join(limits, " and "), Key: []byte(q.Key), Cost: q.Cost}
+		if !sameKey(&asked[i], &q) {
+			one.For = &askedFor{asked[i].Rule.Name(), []byte(asked[i].Key)}
+		}
+		r.Asks = append(r.Asks, one)
 	}
 	r.begin(time.Now())
 	return r
@@ -99,7 +111,7 @@ func (f *InForce) requestsOf(r *reservation) ([]weir.Request, error) {
 // ruleOf returns the rule in force of a reserved request, or nil. What was reserved while its rule was a shadow has taken nothing of the
 // rule, and what a rule had taken comes back to it.
 func (f *InForce) ruleOf(asked reserved) *weir.Rule {
-	rule := f.named[asked.Rule]
+	rule := f.known[asked.Rule]
 	switch {
 	case rule == nil || asked.Limits == unlimited && rules.InPlace(rule) == nil:
 		return nil
@@ -129,16 +141,22 @@ func (d *Desk) reservationOf(ctx context.Context, who *auth.Identity, token stri
 	if err != nil {
 		return nil, nil, err
 	}
-	if denied := May(who, auth.Take, requests); denied != nil {
-		return nil, nil, denied
+	for _, one := range r.Asks {
+		asked := askedFor{one.Rule, one.Key}
+		if one.For != nil {
+			asked = *one.For
+		}
+		if denied := mayAsk(who, auth.Take, asked.Rule, string(asked.Key)); denied != nil {
+			return nil, nil, denied
+		}
 	}
 	return r, requests, nil
 }
 
 // handOver leaves a reservation to its token. It returns the life of the token, too.
-func (d *Desk) handOver(secret []byte, hold *weir.Reservation, requests []weir.Request) (token string, life time.Duration) {
-	take := weir.Kit.HandOver(hold)
-	r := newReservation(requests, take.Lease, Lease(requests))
+func (d *Desk) handOver(secret []byte, got granted) (token string, life time.Duration) {
+	take := weir.Kit.HandOver(got.hold)
+	r := newReservation(got.asks, got.made.On, take.Lease)
 	r.Taken = take.Taken
 	return r.token(secret), r.Life
 }

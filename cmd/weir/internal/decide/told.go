@@ -67,7 +67,7 @@ func (d *Desk) Record(ctx context.Context, who *auth.Identity, requests, beside 
 		d.tellBeside(who, beside)
 		return made, err
 	}
-	a, err := d.engine.Do(ctx, call)
+	a, err := d.engineOf(requests).Do(ctx, call)
 	if err == nil {
 		d.tellBeside(who, beside)
 	}
@@ -76,13 +76,13 @@ func (d *Desk) Record(ctx context.Context, who *auth.Identity, requests, beside 
 
 // tell makes a record. The work was done, so a caller that leaves does not end it.
 func (d *Desk) tell(ctx context.Context, r record) (weir.Decision, error) {
-	a, err := d.engine.Do(context.WithoutCancel(ctx), r.Call)
+	a, err := d.engineOf(r.Requests).Do(context.WithoutCancel(ctx), r.Call)
 	d.noteTold(r, weir.Result{Decision: a.Decision, Err: err})
 	return a.Decision, err
 }
 
 // tellEach makes calls of which some are records of told costs.
-func (d *Desk) tellEach(ctx context.Context, calls []weir.Call, results []weir.Result) error {
+func (d *Desk) tellEach(ctx context.Context, engine weir.Engine, calls []weir.Call, results []weir.Result) error {
 	calls = slices.Clone(calls)
 	records := make([]record, len(calls))
 	for i := range calls {
@@ -91,7 +91,7 @@ func (d *Desk) tellEach(ctx context.Context, calls []weir.Call, results []weir.R
 			calls[i] = records[i].Call
 		}
 	}
-	err := d.engine.Each(context.WithoutCancel(ctx), calls, results)
+	err := engine.Each(context.WithoutCancel(ctx), calls, results)
 	for i, r := range results {
 		if r.Err == nil {
 			r.Err = err
@@ -121,7 +121,7 @@ func (d *Desk) Told(ctx context.Context, who *auth.Identity, costs, beside []wei
 	for i := range costs {
 		calls[i] = weir.Call{Op: weir.OpRecord, Requests: []weir.Request{d.bounded(costs[i])}}
 	}
-	err := d.tellEach(ctx, calls, results)
+	err := d.tellEach(ctx, d.engine, calls, results)
 	made := make([]weir.Decision, len(costs))
 	for i, r := range results {
 		if r.Err = cmp.Or(r.Err, err); r.Err != nil {

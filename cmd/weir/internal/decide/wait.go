@@ -90,23 +90,33 @@ type Patient struct {
 
 // Wait takes the requests as soon as the engine admits them. A refusal is no error. Other errors than those of the engine are
 // ErrStopping, ErrSlots, weir.ErrQueueFull, and that of the client that has left.
-func (d *Desk) Wait(p Patient, requests []weir.Request) (weir.Decision, error) {
+func (d *Desk) Wait(p Patient, requests []weir.Request) (Made, error) {
 	if d.queue.stopped.Err() != nil {
-		return weir.Decision{}, ErrStopping
+		return Made{}, ErrStopping
 	}
-	if Lease(requests) > 0 {
-		return weir.Decision{}, ErrSlots
+	if holdsSlots(requests) {
+		return Made{}, ErrSlots
 	}
 	got, err := d.get(p, requests, (*attempt).take)
 	if err == nil {
-		d.Took(nil, got.asks, nil, got.decision)
+		d.Took(nil, got.asks, nil, got.made)
 	}
-	return got.decision, err
+	return got.made, err
+}
+
+// holdsSlots reports whether some requests hold slots, or others that may be made in their place.
+func holdsSlots(requests []weir.Request) bool {
+	for _, q := range Links(requests) {
+		if weir.Kit.Held(q.Rule) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Reserve works like Wait for a reservation, which the token settles within its life. It has none after a refusal. No candidate
 // is tried, because none could be settled.
-func (d *Desk) Reserve(p Patient, requests []weir.Request) (made weir.Decision, token string, life time.Duration, err error) {
+func (d *Desk) Reserve(p Patient, requests []weir.Request) (made Made, token string, life time.Duration, err error) {
 	if d.queue.stopped.Err() != nil {
 		return made, "", 0, ErrStopping
 	}
@@ -116,22 +126,23 @@ func (d *Desk) Reserve(p Patient, requests []weir.Request) (made weir.Decision, 
 	}
 	got, err := d.get(p, requests, (*attempt).hold)
 	if err != nil {
-		return got.decision, "", 0, err
+		return got.made, "", 0, err
 	}
-	d.Recorded(got.asks, got.decision.Allowed)
-	if got.hold == nil || !got.decision.Allowed {
-		return got.decision, "", Lease(got.asks), nil
+	d.recorded(got.asks, got.made)
+	if got.hold == nil || !got.made.Allowed {
+		return got.made, "", Lease(got.made.On), nil
 	}
-	token, life = d.handOver(secret, got.hold, got.asks)
-	return got.decision, token, life, nil
+	token, life = d.handOver(secret, got)
+	return got.made, token, life, nil
 }
 
 // granted is what a call took.
 type granted struct {
-	asks     []weir.Request // by the rules that decided: those in force at the end of a wait
-	decision weir.Decision
-	undo     func(context.Context) error
-	hold     *weir.Reservation // nil unless it was reserved
+	asks []weir.Request // by the rules that decided: those in force at the end of a wait
+	made Made
+	paid []weir.Request // of the answer
+	undo func(ctx context.Context, took []weir.Request) error
+	hold *weir.Reservation // nil unless it was reserved
 }
 
 // attempt is a try to take or to hold requests, which may wait for them.
@@ -151,12 +162,12 @@ func (d *Desk) get(p Patient, requests []weir.Request, ask func(*attempt, contex
 	if c.Patience > 0 {
 		c.asks = d.present(requests)
 	}
-	got.asks = c.asks
-	if err == nil && got.decision.Allowed && c.Client.Err() != nil {
+	c.complete(&got)
+	if err == nil && got.made.Allowed && c.Client.Err() != nil {
 		c.undo(got)
 		err = c.Client.Err()
 	}
-	why := c.why(ctx, got.decision, err)
+	why := c.why(ctx, got.made.Decision, err)
 	if c.Patience > 0 {
 		d.waiting.end(requests, why)
 	}
@@ -171,6 +182,13 @@ func (d *Desk) get(p Patient, requests []weir.Request, ask func(*attempt, contex
 		return c.describe(err)
 	}
 	return got, err
+}
+
+// complete adds the requests that a decision is on.
+func (c *attempt) complete(got *granted) {
+	if got.asks, got.made.On = c.asks, c.asks; Chained(c.asks) {
+		got.made.find(c.asks, got.paid)
+	}
 }
 
 // inMemory asks for the requests, unless they may wait and there is no memory for them.
@@ -209,13 +227,18 @@ func (c *attempt) begin() (context.Context, context.CancelFunc) {
 
 // take takes the requests without a reservation.
 func (c *attempt) take(ctx context.Context) (granted, error) {
-	take := c.desk.queue.Wait
-	if c.Patience == 0 {
-		take = c.desk.engine.Take
+	if c.Patience > 0 && Chained(c.asks) {
+		return c.hold(ctx) // which tells who paid
 	}
-	d, err := take(ctx, c.asks...)
-	return granted{decision: d, undo: func(ctx context.Context) error {
-		_, err := c.desk.engine.Return(ctx, c.asks...)
+	var a weir.Answer
+	var err error
+	if c.Patience == 0 {
+		a, err = c.desk.engineOf(c.asks).Do(ctx, weir.Call{Op: weir.OpTake, Requests: c.asks})
+	} else {
+		a.Decision, err = c.desk.queue.Wait(ctx, c.asks...)
+	}
+	return granted{made: Made{Decision: a.Decision}, paid: a.Paid, undo: func(ctx context.Context, took []weir.Request) error {
+		_, err := c.desk.engine.Return(ctx, took...)
 		return err
 	}}, err
 }
@@ -223,25 +246,34 @@ func (c *attempt) take(ctx context.Context) (granted, error) {
 // hold takes the requests with a reservation.
 func (c *attempt) hold(ctx context.Context) (granted, error) {
 	if c.Patience == 0 {
-		r, err := c.desk.engine.Reserve(ctx, c.asks...)
+		r, err := c.desk.engineOf(c.asks).Reserve(ctx, c.asks...)
 		if err != nil {
 			_ = r.Cancel(ctx) // releases slots that may have been taken
 			return granted{}, err
 		}
-		return granted{decision: r.Decision, undo: r.Cancel, hold: r}, nil
+		return grantedOf(r, r.Cancel), nil
 	}
 	r, err := c.desk.queue.Acquire(ctx, c.asks...)
 	if err != nil {
 		return granted{}, err
 	}
-	return granted{decision: r.Decision, undo: r.Cancel, hold: r.Reservation}, nil
+	return grantedOf(r.Reservation, r.Cancel), nil
+}
+
+// grantedOf returns what a reservation took.
+func grantedOf(r *weir.Reservation, cancel func(context.Context) error) granted {
+	got := granted{made: Made{Decision: r.Decision}, hold: r, undo: func(ctx context.Context, _ []weir.Request) error { return cancel(ctx) }}
+	if r.Decision.Allowed {
+		got.paid = weir.Kit.TakeOf(r).Requests
+	}
+	return got
 }
 
 // undo gives back what was taken for a client that has gone.
 func (c *attempt) undo(got granted) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Client), undoWithin)
 	defer cancel()
-	if err := got.undo(ctx); err != nil {
+	if err := got.undo(ctx, got.made.On); err != nil {
 		c.desk.failures.Warn(c.desk.options.Log, "units of a client that went away stay spent", "error", err)
 	}
 }
@@ -286,10 +318,15 @@ func ofEngine(err error) error {
 func (c *attempt) describe(err error) (granted, error) {
 	ctx, cancel := context.WithTimeout(c.Client, undoWithin)
 	defer cancel()
-	d, failed := c.desk.engine.Peek(ctx, c.asks...)
-	d.Allowed = false // also if only earlier callers are in the way, and no limit refuses
+	a, failed := c.desk.engineOf(c.asks).Do(ctx, weir.Call{Op: weir.OpPeek, Requests: c.asks})
+	got := granted{made: Made{Decision: a.Decision}, paid: a.Paid}
+	if failed == nil {
+		c.complete(&got)
+	}
+	d := &got.made.Decision
+	d.Allowed, got.made.PaidBy = false, "" // also if only earlier callers are in the way, and no limit refuses
 	if tooLong, ok := errors.AsType[*weir.WaitError](err); ok {
 		d.RetryAfter = max(d.RetryAfter, tooLong.Need)
 	}
-	return granted{asks: c.asks, decision: d}, failed
+	return got, failed
 }

@@ -41,6 +41,7 @@ type Metrics struct {
 	differences *prometheus.CounterVec
 	besideBans  *prometheus.CounterVec
 	told        *prometheus.CounterVec
+	paid        *prometheus.CounterVec
 	calls       *prometheus.CounterVec
 	callTimes   prometheus.Histogram
 	reloads     *prometheus.CounterVec
@@ -59,6 +60,7 @@ func New(engine string, log *slog.Logger) *Metrics {
 	m.differences = counters("weir_beside_decisions_total", "Decisions of shadows and candidates beside those in force, by difference: same, stricter, looser, or error, also if too many were to be decided.", "rule", "as", "difference")
 	m.besideBans = counters("weir_beside_bans_begun_total", "Bans that began for shadows and candidates, and refuse nobody.", "rule", "as")
 	m.told = counters("weir_told_units_total", "Units of costs that were told after the work, by outcome: counted, capped by the bound of one cost, or lost.", "rule", "outcome")
+	m.paid = counters("weir_paid_for_total", "Requests to take that a rule paid for in place of another, by that other rule.", "rule", "asked")
 	m.calls = counters("weir_engine_calls_total", "Calls of a shared engine, by outcome: ok, or the failure.", "outcome")
 	m.calls.WithLabelValues(outcomeOK) // also of a daemon that has made none
 	m.callTimes = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_engine_call_duration_seconds", Help: "Duration of the calls of a shared engine.",
@@ -70,7 +72,7 @@ func New(engine string, log *slog.Logger) *Metrics {
 	m.describe()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_build_info", Help: "1, with the version of the program and the kind of its engine.", ConstLabels: buildLabels(engine)})
 	build.Set(1)
-	m.registry.MustRegister(build, m.decisions, ruleCollector{m}, m.differences, m.besideBans, m.told, m.calls, m.callTimes, m.reloads, m.http.counts, m.http.durations,
+	m.registry.MustRegister(build, m.decisions, ruleCollector{m}, m.differences, m.besideBans, m.told, m.paid, m.calls, m.callTimes, m.reloads, m.http.counts, m.http.durations,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -110,6 +112,11 @@ func (m *Metrics) Notice(n *notice.Notices) {
 func (m *Metrics) Observe(e weir.Engine) (weir.Engine, error) {
 	m.decisions.Watch(e)
 	m.below = e
+	return layer.Observe(e, layer.ObserveOptions{Decided: m.decided})
+}
+
+// ObserveChains returns an engine over that of Observe with its decisions counted: one of each call, by who paid.
+func (m *Metrics) ObserveChains(e weir.Engine) (weir.Engine, error) {
 	return layer.Observe(e, layer.ObserveOptions{Decided: m.decided})
 }
 
@@ -181,6 +188,9 @@ func (m *Metrics) Told(rule string, units int64, what decide.Told) {
 	m.told.WithLabelValues(rule, string(what)).Add(float64(units))
 }
 
+// PaidBy counts a request that one rule paid for in place of another.
+func (m *Metrics) PaidBy(asked, paid string) { m.paid.WithLabelValues(paid, asked).Inc() }
+
 const outcomeOK = "ok"
 
 // EngineCall counts a call of a shared engine, as redislimit.Options has it.
@@ -218,6 +228,8 @@ func (m *Metrics) Reloaded(before, now *rules.Config, err error) {
 		m.differences.DeletePartialMatch(prometheus.Labels{"rule": name})
 		m.besideBans.DeletePartialMatch(prometheus.Labels{"rule": name})
 		m.told.DeletePartialMatch(prometheus.Labels{"rule": name})
+		m.paid.DeletePartialMatch(prometheus.Labels{"rule": name})
+		m.paid.DeletePartialMatch(prometheus.Labels{"asked": name})
 	}
 	was, is := limitsOf(before), limitsOf(now)
 	for name := range kept {

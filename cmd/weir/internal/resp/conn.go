@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
+	"github.com/weirflow/weir/cmd/weir/internal/decide"
 )
 
 // The space of a connection. It grows for a large command or batch, and shrinks afterwards.
@@ -180,8 +181,8 @@ func (c *conn) decide() {
 	}
 	c.results = slices.Grow(c.results[:0], len(c.calls))[:len(c.calls)]
 	if len(c.calls) == 1 {
-		d, err := c.server.Desk.Do(context.Background(), c.calls[0])
-		c.results[0] = weir.Result{Decision: d, Err: err}
+		made, err := c.server.Desk.Do(context.Background(), c.calls[0])
+		c.results[0] = weir.Result{Decision: made.Decision, Paid: made.On, Err: err}
 	} else if err := c.server.Desk.Each(context.Background(), c.calls, c.results); err != nil {
 		for i := range c.results {
 			c.results[i].Err = err
@@ -203,22 +204,23 @@ func (c *conn) answer(call *weir.Call, f format, r *weir.Result) {
 		c.out = appendLine(c.out, '-', c.failure(r.Err).Error())
 		return
 	}
+	made := decide.MadeOf(call, r)
 	if call.Op == weir.OpTake {
-		c.server.Desk.Took(c.who, call.Requests, nil, r.Decision)
+		c.server.Desk.Took(c.who, call.Requests, nil, made)
 	}
-	c.appendDecision(f, r.Decision, call.Requests)
+	c.appendDecision(f, made)
 }
 
 // appendDecision writes a decision. That of a WEIR command also says when the window of a quota ends,
 // and last that a ban refuses.
-func (c *conn) appendDecision(f format, d weir.Decision, requests []weir.Request) {
-	at := len(c.out)
-	d.Limit = c.server.Desk.LimitOf(d, requests)
+func (c *conn) appendDecision(f format, made decide.Made) {
+	at, d := len(c.out), made.Decision
+	d.Limit = c.server.Desk.LimitOf(d, made.On)
 	c.out = appendDecision(c.out, f, d)
 	if f != asDecision {
 		return
 	}
-	if end, ok := c.server.Desk.QuotaEnd(d, requests); ok {
+	if end, ok := c.server.Desk.QuotaEnd(d, made.On); ok {
 		c.out[at+1]++ // the number of elements, a digit
 		c.out = appendBulk(c.out, end.Format(time.RFC3339))
 	}

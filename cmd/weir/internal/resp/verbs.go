@@ -39,11 +39,12 @@ func (c *conn) read3(requests []weir.Request, name []byte, words [][]byte, scope
 				return nil, fmt.Errorf("ERR cost %.32q: not a whole number from 0", words[2])
 			}
 		}
-		rule := c.server.Desk.InForce().Rule(words[0])
+		force := c.server.Desk.InForce()
+		rule := force.Rule(words[0])
 		if rule == nil {
-			return nil, fmt.Errorf("ERR rule %.64q: %s", words[0], c.server.Desk.InForce().Unnamed(string(words[0])))
+			return nil, fmt.Errorf("ERR rule %.64q: %s", words[0], force.Unnamed(string(words[0])))
 		}
-		requests = append(requests, rule.For(c.text(words[1]), cost))
+		requests = append(requests, force.For(rule, c.text(words[1]), cost))
 	}
 	if refused := decide.May(c.who, scope, requests); refused != nil {
 		return nil, noPermission(*refused)
@@ -82,9 +83,9 @@ const maxWait = int64(24 * time.Hour / time.Millisecond)
 // wait serves WEIR.WAIT milliseconds rule key [cost] …. It holds back the later commands of its connection, and ends with it.
 func (c *conn) wait(args [][]byte) error {
 	return c.patiently(args, func(p decide.Patient, requests []weir.Request) error {
-		d, err := c.server.Desk.Wait(p, requests)
+		made, err := c.server.Desk.Wait(p, requests)
 		if err == nil {
-			c.appendDecision(asDecision, d, requests)
+			c.appendDecision(asDecision, made)
 		}
 		return err
 	})
@@ -99,10 +100,10 @@ func (c *conn) reserve(args [][]byte) error {
 			requests[0].Cost = 0 // the client has no estimate
 		}
 		requests, _ = force.Estimated(requests)
-		d, token, _, err := c.server.Desk.Reserve(p, requests)
+		made, token, _, err := c.server.Desk.Reserve(p, requests)
 		if err == nil {
 			c.out = appendBulk(appendHead(c.out, '*', 2), token)
-			c.appendDecision(asDecision, d, requests)
+			c.appendDecision(asDecision, made)
 		}
 		return err
 	})

@@ -3,6 +3,7 @@ package rls
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/decide"
@@ -25,15 +26,15 @@ func (c *call) decide(ctx context.Context, engine *decide.Desk) error {
 		return nil
 	case len(c.parts) == 1 && c.parts[0].op == record && c.parts[0].counted.hits == 1:
 		p := &c.parts[0]
-		d, err := engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: c.others})
-		if p.decision, p.refused = d, !d.Allowed; p.counted.Limit.Spares(err) {
+		made, err := engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: c.others})
+		if p.decision, p.refused = made.Decision, !made.Allowed; p.counted.Limit.Spares(err) {
 			p.refused, err = false, nil
 		}
 		return err
 	}
 	if taking != nil && len(c.takes) == len(taking.requests) && len(c.others) == 0 {
-		d, err := engine.Do(ctx, weir.Call{Op: weir.OpTake, Requests: c.takes})
-		c.decision, taking.decision, taking.refused = d, d, !d.Allowed
+		made, err := engine.Do(ctx, weir.Call{Op: weir.OpTake, Requests: c.takes})
+		c.decision, taking.decision, taking.requests, taking.refused = made, made.Decision, made.On, !made.Allowed
 		return err
 	}
 	if c.list(); len(c.asked) == 0 {
@@ -43,7 +44,11 @@ func (c *call) decide(ctx context.Context, engine *decide.Desk) error {
 	if err := engine.Each(ctx, c.asked, c.results); err != nil {
 		return err
 	}
-	return c.readResults()
+	if err := c.readResults(); err != nil {
+		return err
+	}
+	c.lookAgain(ctx, engine)
+	return nil
 }
 
 // askFirst asks the questions beside what is taken, in one call. One that is refused keeps the others from taking.
@@ -68,10 +73,11 @@ func (c *call) askFirst(ctx context.Context, engine *decide.Desk) error {
 			continue
 		}
 		err = cmp.Or(err, results[0].Err)
-		p.decision, results = results[0].Decision, results[1:]
+		made := decide.MadeOf(&weir.Call{Requests: p.requests}, &results[0])
+		p.decision, p.requests, results = made.Decision, made.On, results[1:]
 		p.answered, p.refused = true, p.refused || !p.decision.Allowed
 		if p.refused && c.decision.Allowed {
-			c.decision = p.decision
+			c.decision = made
 		}
 	}
 	return err
@@ -110,6 +116,8 @@ func (c *call) list() {
 				c.asked = append(c.asked, weir.Call{Op: weir.OpPeek, Requests: p.requests})
 			}
 			c.asked = append(c.asked, weir.Call{Op: weir.OpRecord, Requests: p.requests})
+		case p.op == take && len(c.takes) > 0: // who pays is not known yet
+			c.asked = append(c.asked, weir.Call{Op: weir.OpPeek, Requests: decide.Alone(p.requests)})
 		default:
 			c.asked = append(c.asked, weir.Call{Op: weir.OpPeek, Requests: p.requests})
 		}
@@ -118,12 +126,19 @@ func (c *call) list() {
 
 // readResults reads the results of the calls that list has listed.
 func (c *call) readResults() error {
-	results := c.results
+	calls, results := c.asked, c.results
+	next := func() (made decide.Made, err error) {
+		made, err = decide.MadeOf(&calls[0], &results[0]), results[0].Err
+		calls, results = calls[1:], results[1:]
+		return made, err
+	}
 	if len(c.takes) > 0 {
-		if results[0].Err != nil {
-			return results[0].Err
+		made, err := next()
+		if err != nil {
+			return err
 		}
-		c.decision, results = results[0].Decision, results[1:]
+		c.decision = made
+		c.divide()
 	}
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -131,29 +146,84 @@ func (c *call) readResults() error {
 			continue
 		}
 		if p.op == record && p.counted.hits > 1 {
-			p.counted.before, results = results[0].Decision.Remaining, results[1:]
+			made, _ := next()
+			p.counted.before = made.Remaining
 		}
-		d, err := results[0].Decision, results[0].Err
-		results = results[1:]
+		made, err := next()
 		if p.op == record && p.counted.Limit.Spares(err) {
 			continue
 		}
 		if err != nil && p.op != take { // what was taken is taken, with or without figures
 			return err
 		}
-		p.decision = d
-		switch {
-		case p.op == ask, p.op == record:
-			p.refused = !d.Allowed
-		case p.op == take && c.decision.Allowed: // the figures are of afterwards
-			p.decision.Allowed, p.decision.RetryAfter = true, 0
-		case p.op == take && d.Allowed: // alone it would be admitted
-			if p.refused = d.Rule == c.decision.Rule && d.Key == c.decision.Key; p.refused {
-				p.decision = c.decision
-			}
-		case p.op == take:
-			p.refused = true
+		if p.op == take {
+			c.show(p, made)
+			continue
+		}
+		p.decision, p.requests = made.Decision, made.On
+		if p.op == ask || p.op == record {
+			p.refused = !made.Allowed
 		}
 	}
 	return nil
+}
+
+// divide gives the descriptors that take their parts of the requests that the decision is on. It notes what to peek at again: after
+// another rule has paid, the figures were asked for too early, and after a refusal without what may be made in place of a request.
+func (c *call) divide() {
+	on := c.decision.On
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.op != take {
+			continue
+		}
+		asked, n := p.requests, len(p.requests)
+		p.requests, on = on[:n:n], on[n:]
+		switch {
+		case c.decision.PaidBy != "":
+			p.again = p.requests
+		case !c.decision.Allowed && decide.Chained(asked):
+			p.again = asked
+		}
+	}
+}
+
+// show has a descriptor that takes show its own figures.
+func (c *call) show(p *part, made decide.Made) {
+	d := &c.decision.Decision
+	switch {
+	case d.Allowed: // the figures are of afterwards
+		p.decision, p.requests, p.refused = made.Decision, made.On, false
+		p.decision.Allowed, p.decision.RetryAfter = true, 0
+	case !made.Allowed:
+		p.decision, p.requests, p.refused = made.Decision, made.On, true
+	case slices.ContainsFunc(p.requests, func(q weir.Request) bool { return q.Rule.Name() == d.Rule && q.Key == d.Key }): // alone it would be admitted
+		p.decision, p.refused = *d, true
+	default:
+		p.decision, p.requests, p.refused = made.Decision, made.On, false
+	}
+}
+
+// lookAgain asks for the figures of descriptors for which others paid, or would have to. Without an answer they show those of what
+// they asked for.
+func (c *call) lookAgain(ctx context.Context, engine *decide.Desk) {
+	var asked []weir.Call
+	var of []*part
+	for i := range c.parts {
+		if p := &c.parts[i]; len(p.again) > 0 {
+			asked, of = append(asked, weir.Call{Op: weir.OpPeek, Requests: p.again}), append(of, p)
+		}
+	}
+	if len(asked) == 0 {
+		return
+	}
+	results := make([]weir.Result, len(asked))
+	if engine.Each(ctx, asked, results) != nil {
+		return
+	}
+	for i, p := range of {
+		if results[i].Err == nil {
+			c.show(p, decide.MadeOf(&asked[i], &results[i]))
+		}
+	}
 }

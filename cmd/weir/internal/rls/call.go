@@ -34,13 +34,14 @@ type call struct {
 	asked    []weir.Call
 	results  []weir.Result
 	probe    [1]weir.Request
-	decision weir.Decision // on takes
+	decision decide.Made // on takes
 }
 
 // part is one descriptor of a call.
 type part struct {
 	op            op
-	requests      []weir.Request  // empty if the engine is not asked
+	requests      []weir.Request  // empty if the engine is not asked; then those that its decision is on
+	again         []weir.Request  // what to peek at for its figures, once it is known who paid
 	told          []weir.Request  // costs that are counted whatever is left
 	toldDecisions []weir.Decision // on each of these
 	own           *shown          // of a limit in the call
@@ -150,7 +151,7 @@ func nameOf(r *rules.Rule) string {
 }
 
 func (c *call) begin(in *inUse, r *service.RateLimitRequest) {
-	c.in, c.request, c.decision = in, r, weir.Decision{Allowed: true}
+	c.in, c.request, c.decision = in, r, decide.Made{Decision: weir.Decision{Allowed: true}}
 	c.source.domain = r.Domain
 }
 

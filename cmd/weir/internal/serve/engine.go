@@ -89,6 +89,7 @@ type chosenEngine struct {
 	close    func()
 	patience time.Duration // the bound on the time of a decision
 	beside   weir.Engine   // the same engine, for shadows and candidates
+	chains   weir.Engine   // the same engine, for calls with requests in place of others
 }
 
 // answered returns how often the policy has answered in place of the engine, and why the engine does not decide, or "".

@@ -49,12 +49,7 @@ func (o *options) newLive(ctx context.Context, d *started, s *server) *live.Live
 	version, revision := metrics.Version()
 	l := live.New(live.Options{
 		Metrics: d.seen, Overrides: d.changed.Entries, Engine: d.engine.Engine, Viewers: o.live.viewers, Requests: o.live.requests,
-		Rules: func(name string) *weir.Rule {
-			if r := s.desk.InForce().Rule([]byte(name)); r != nil {
-				return rules.Own(r)
-			}
-			return nil
-		},
+		Rules:    func(name string) *weir.Rule { return s.desk.InForce().Known(name) },
 		IsShadow: d.modes.isShadow,
 		Now: func() live.Now {
 			now := live.Now{Version: version, Revision: revision, Started: live.TimeOf(began), Ctl: o.ports.ctl(), Unready: s.api.Unready(),

@@ -29,6 +29,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/notice"
 	"github.com/weirflow/weir/cmd/weir/internal/resp"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/layer"
 )
 
 // options are the flags of weir serve.
@@ -252,10 +253,18 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	return o.answer(ctx, out, &started{log, seen, used, named, check, most, engine, changed, listener, recorded, drain, o.shadow.modes(changed.Table, used, log)})
 }
 
-// observe puts overrides and the metrics around an engine, and returns what notices that a key nears its quota.
+// observe puts overrides and the metrics around an engine, and returns what notices that a key nears its quota. Calls with requests in
+// place of others have an entrance of their own: overrides then stand in for the limits of each try, and the metrics see one decision.
 func (o *options) observe(engine *chosenEngine, changed *overrides, seen *metrics.Metrics, log *slog.Logger) (_ *notice.Notices, err error) {
 	below, around := engine.Engine, changed.Around(engine.Engine)
 	if engine.Engine, err = seen.Observe(around); err != nil {
+		return nil, err
+	}
+	chains, err := layer.Otherwise(around)
+	if err != nil {
+		return nil, err
+	}
+	if engine.chains, err = seen.ObserveChains(chains); err != nil {
 		return nil, err
 	}
 	if engine.beside, err = seen.ObserveBeside(around); err != nil {
@@ -284,8 +293,8 @@ type started struct {
 func (o *options) desk(d *started, watching *live.Live) *decide.Desk {
 	named, config := d.modes.inForce()
 	return decide.New(decide.Options{
-		Engine: d.engine.Engine, Rules: named, Config: config, Beside: d.engine.beside, Shadow: o.shadow.all, Log: d.log, Fails: d.engine.health.fails, Patience: d.engine.patience,
-		Recorded: d.recorded, Judged: d.seen.Judged, Compared: d.seen.Compared, Told: d.seen.Told, Cleared: watching.Cleared, Secret: d.changed.Secret, Wait: o.wait.within(d.most),
+		Engine: d.engine.Engine, Chains: d.engine.chains, Rules: named, Config: config, Beside: d.engine.beside, Shadow: o.shadow.all, Log: d.log, Fails: d.engine.health.fails, Patience: d.engine.patience,
+		Recorded: d.recorded, PaidBy: d.seen.PaidBy, Judged: d.seen.Judged, Compared: d.seen.Compared, Told: d.seen.Told, Cleared: watching.Cleared, Secret: d.changed.Secret, Wait: o.wait.within(d.most),
 	})
 }
 
