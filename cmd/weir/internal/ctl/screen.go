@@ -140,7 +140,7 @@ func (s *screen) full(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "\n%12s  used of the limit, rule, key (sampled)\n", "fullest")
 	for _, k := range keys[:min(len(keys), s.lines)] {
-		fmt.Fprintf(b, "%10.0f %%  %s of %s, %s, %s\n", k.Share()*100, cli.Thousands(k.Used), cli.Thousands(k.Limit), cli.Printable(k.Rule), cli.Printable(k.Key))
+		fmt.Fprintf(b, "%10.0f %%  %s of %s, %s, %s\n", k.Share()*100, cli.Thousands(k.Used), cli.Thousands(k.Limit), ruleName(k.Rule, k.Shadow), cli.Printable(k.Key))
 	}
 }
 

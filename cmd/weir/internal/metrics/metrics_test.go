@@ -139,20 +139,29 @@ func TestShadowsAndCandidatesAreNotAmongTheDecisions(t *testing.T) {
 			_, _ = e.Take(t.Context(), rule.For("alice", 1))
 		}
 	}
-	if text := scrape(m); strings.Contains(text, "~") || strings.Contains(text, "trial") || !strings.Contains(text, `weir_decisions_total{reason="count",result="refused",rule="api"} 199`) {
+	text := scrape(m)
+	wantLines(t, m, `weir_rule_fullest_key_ratio{rule="trial"} 1`) // its one figure beside the decisions
+	if text = strings.ReplaceAll(text, `weir_rule_fullest_key_ratio{rule="trial"}`, ""); strings.Contains(text, "~") || strings.Contains(text, "trial") || !strings.Contains(text, `weir_decisions_total{reason="count",result="refused",rule="api"} 199`) {
 		t.Errorf("got shadows among the decisions, or not all of the rule in force:\n%s", text)
 	}
 	if strings.Contains(log.String(), "~") || strings.Contains(log.String(), "trial") {
 		t.Errorf("the log has refusals that refuse nobody:\n%s", &log)
 	}
-	for rule, want := range map[string]string{"": "api", "trial": "trial"} {
-		if got := m.Top.Top(rule, top.Refused, 10); len(got) != 1 || got[0].Rule != want || got[0].Shadow != (want == "trial") {
-			t.Errorf("the most refused keys of rule %q are %+v, want that of %s", rule, got, want)
+	for name, list := range map[string][]top.Count{
+		"most refused": m.Top.Top("", top.Refused, 10), "most admitted": m.Top.Top("", top.Taken, 10), "busiest": m.Top.Busiest(10), "trial": m.Top.Top("trial", top.Refused, 10),
+	} {
+		want := map[string]bool{"trial": true, "api": false} // candidates are no rules
+		if name == "trial" {
+			delete(want, "api")
 		}
-	}
-	for _, list := range [][]top.Count{m.Top.Busiest(10), m.Top.Top("", top.Taken, 10)} {
-		if len(list) != 1 || list[0].Rule != "api" {
-			t.Errorf("the busiest keys are %+v, want that of api alone", list)
+		for _, c := range list {
+			if mark, ok := want[c.Rule]; !ok || c.Shadow != mark {
+				t.Errorf("%s: got %+v, want shadows marked, and no candidate", name, c)
+			}
+			delete(want, c.Rule)
+		}
+		if len(want) > 0 {
+			t.Errorf("%s: got %+v, want %v, too", name, list, want)
 		}
 	}
 }

@@ -26,6 +26,8 @@ type Full struct {
 	Limit int64  `json:"limit"`
 	At    int64  `json:"at"`            // of the decision or peek that said so, in seconds since 1970
 	Cut   bool   `json:"cut,omitempty"` // Key is the beginning of a longer one
+
+	Shadow bool `json:"shadow,omitempty"` // the rule was a shadow when it was asked
 }
 
 // Share returns the used part of the limit: 1 is all of it, and a debt is more.
@@ -41,6 +43,7 @@ type subject struct {
 	id              uint64
 	rule            *weir.Rule
 	key, colocation string
+	shadow          bool // the rule refuses nobody
 	cut             bool // the key is the beginning of a longer one, so it cannot be peeked at
 }
 
@@ -93,6 +96,7 @@ func (f *fullest) says(s subject, d *weir.Decision, now time.Time) {
 		f.known[at].subject = s.kept()
 	}
 	k := &f.known[at]
+	k.shadow = s.shadow
 	k.rule, k.used, k.limit, k.at, k.looked, k.ends = s.rule, used, d.Limit, now, now, now.Add(max(d.ResetAfter, fullStays))
 }
 
@@ -189,7 +193,7 @@ func (f *fullest) list(to []Full, now time.Time) []Full {
 	f.expire(now)
 	for i := range f.known {
 		k := &f.known[i]
-		to = append(to, Full{Rule: k.rule.Name(), Key: k.key, Used: k.used, Limit: k.limit, At: k.at.Unix(), Cut: k.cut})
+		to = append(to, Full{Rule: k.rule.Name(), Key: k.key, Used: k.used, Limit: k.limit, At: k.at.Unix(), Cut: k.cut, Shadow: k.shadow})
 	}
 	return to
 }

@@ -100,7 +100,8 @@ func (k *Keys) SampleBeside(o layer.Observation) {
 		return
 	}
 	name, by := o.Rule, Taken
-	if !strings.Contains(name, "~") {
+	isCandidate := strings.Contains(name, "~")
+	if !isCandidate {
 		name += shadowMark
 	}
 	if !o.Decision.Allowed {
@@ -113,7 +114,15 @@ func (k *Keys) SampleBeside(o layer.Observation) {
 	if gap == 0 {
 		return
 	}
-	k.draw(r, by, gap, o.Requests[0].Key)
+	s, now, looks := k.draw(r, by, gap, o.Requests[0].Key)
+	if k.credit.Add(gap); !looks || isCandidate {
+		return
+	}
+	if of := k.ruleKeys(o.Rule); of != nil { // how full a key is stays when its rule is enforced
+		q := &o.Requests[0]
+		s.rule, s.key, s.colocation, s.shadow = q.Rule, q.Key, q.Colocation, true
+		of.fullest.says(s, &o.Decision, now)
+	}
 }
 
 // shadowMark ends the names of rules under which their decisions as shadows are sampled.
@@ -262,12 +271,7 @@ func (k *Keys) Beside() map[string]uint64 {
 func (k *Keys) Top(rule string, by By, n int) []Count {
 	best, list := []Count{}, []Count{}
 	k.each(rule, func(name string, r *ruleKeys) {
-		list = r.list(list[:0], name, by)
-		if rule, isShadow := strings.CutSuffix(name, shadowMark); isShadow {
-			for i := range list {
-				list[i].Rule, list[i].Shadow = rule, true
-			}
-		}
+		list = marked(r.list(list[:0], name, by), name)
 		best = largest(best, list, n)
 	})
 	return best
@@ -282,9 +286,20 @@ func (k *Keys) Busiest(n int) []Count {
 		if list = r.list(list, name, Refused); len(list) > taken {
 			list = merged(list, taken, at)
 		}
+		list = marked(list, name)
 		best = largest(best, list, n)
 	})
 	return best
+}
+
+// marked marks the counts of a shadow, which are under the name of its rule.
+func marked(list []Count, name string) []Count {
+	if rule, isShadow := strings.CutSuffix(name, shadowMark); isShadow {
+		for i := range list {
+			list[i].Rule, list[i].Shadow = rule, true
+		}
+	}
+	return list
 }
 
 // merged adds up the counts of keys of a rule that are both among the first ones of a list and among the others. It uses a map.
@@ -305,7 +320,7 @@ func merged(list []Count, first int, at map[string]int) []Count {
 	return all
 }
 
-// each calls use with a rule and the shadow that it was, or with all that decide for "".
+// each calls use with a rule and the shadow that it was, or with all rules and shadows for "".
 func (k *Keys) each(rule string, use func(name string, r *ruleKeys)) {
 	rules := *k.rules.Load()
 	if rule != "" {
@@ -317,7 +332,7 @@ func (k *Keys) each(rule string, use func(name string, r *ruleKeys)) {
 		return
 	}
 	for name, r := range rules {
-		if !strings.Contains(name, "~") { // shadows and candidates refuse nobody
+		if !strings.Contains(strings.TrimSuffix(name, shadowMark), "~") { // not a candidate, which is no rule
 			use(name, r)
 		}
 	}

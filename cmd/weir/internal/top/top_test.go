@@ -70,8 +70,13 @@ func TestTheBusiestKeysAreThoseOfAdmittedAndRefusedCallsTogether(t *testing.T) {
 			k.Refused(rule, key)
 		}
 	}
-	k.Refused("r0~shadow", "k1")
+	k.Refused("r0~shadow", "k1") // counts apart, with a mark
+	k.Refused("r0~candidate", "k1")
 	busiest := k.Busiest(100)
+	if last := busiest[len(busiest)-1]; !last.Shadow || last.Rule != "r0" || last.Key != "k1" || last.Count != 1 {
+		t.Errorf("got %+v last, want the key of the shadow", last)
+	}
+	busiest = busiest[:len(busiest)-1]
 	if len(busiest) != len(calls) {
 		t.Errorf("got %d keys, want %d", len(busiest), len(calls))
 	}

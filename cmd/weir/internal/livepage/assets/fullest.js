@@ -1,10 +1,10 @@
 // The fullest keys: what each has used of the limit that leaves it least, as far as samples show.
 import { cells, el, put, Rows } from './dom.js'
 import { ask } from './daemon.js'
-import { clock, count, share, visible } from './words.js'
+import { clock, count, ruleName, share, visible } from './words.js'
 
 /** idOfKey tells the keys of a list apart. */
-export const idOfKey = c => JSON.stringify([c.rule, c.key, c.cut])
+export const idOfKey = c => JSON.stringify([c.rule, c.key, c.cut, c.shadow])
 
 /** fullRow makes a row: the key as showKey draws it, its rule if that is wanted, and what it has used. */
 export function fullRow(showKey, withRule) {
@@ -14,7 +14,7 @@ export function fullRow(showKey, withRule) {
   used.append(meter, text)
   return { row, show(item) {
     showKey(all[0], item)
-    if (withRule) put(all[1], visible(item.rule))
+    if (withRule) put(all[1], ruleName(item))
     meter.value = item.used / item.limit
     put(text, `${count(item.used)} of ${count(item.limit)}, ${share(item.used, item.limit)}`)
     used.title = `as of ${clock(item.at)}`

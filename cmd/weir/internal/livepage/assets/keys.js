@@ -2,7 +2,7 @@
 import { by, cells, el, put, Rows } from './dom.js'
 import { ask } from './daemon.js'
 import { change, ctl } from './ask.js'
-import { clock, count, lasting, share, visible, whole } from './words.js'
+import { clock, count, lasting, ruleName, share, visible, whole } from './words.js'
 import { ruleTexts } from './rules.js'
 import { fullRow, idOfKey } from './fullest.js'
 
@@ -23,7 +23,7 @@ function countRow() {
   const { row, cells: [key, rule, n] } = cells(3, 2)
   return { row, show(item) {
     showKey(key, item)
-    put(rule, visible(item.rule))
+    put(rule, ruleName(item))
     put(n, `${item.overcount ? '≤ ' : ''}${count(item.count)}`)
     n.title = item.overcount ? `at least ${count(item.count - item.overcount)}` : ''
   } }

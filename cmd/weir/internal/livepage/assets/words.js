@@ -42,6 +42,9 @@ const unseen = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\ufffd]/gu
 /** visible writes a key with the characters that nobody sees as their numbers. */
 export const visible = text => text.replace(unseen, c => `⟨${c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`)
 
+/** ruleName names the rule of a count, with a mark for a shadow. */
+export const ruleName = item => `${visible(item.rule)}${item.shadow ? ' (shadow)' : ''}`
+
 /** whole reports whether text is exactly what the daemon has: bytes that are not UTF-8 arrive as U+FFFD. */
 export const whole = text => !text.includes('\ufffd')
 
