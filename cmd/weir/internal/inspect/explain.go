@@ -31,7 +31,8 @@ func ExplainCommand() *cobra.Command {
 		Use:   "explain NAME=VALUE...",
 		Short: "Show which rules decide a request, with which keys and limits",
 		Long: `Explain shows how a request is decided: the rules that match, the key and the
-limit of each, and who refuses or exempts. A request is its attributes.
+limit of each, who refuses or exempts, and which rule is asked where one refuses. A
+request is its attributes.
 
 It asks this user's running daemon, or that of --admin, which knows how full each key
 is and when a refused request would be admitted. With --config it reads rules files

@@ -80,7 +80,7 @@ function explainer(rule) {
 /** draft returns a request that the rule would count under a key, or null if its key is more than one attribute. */
 function draft({ fields }, key) {
   const of = name => fields.find(f => f.name === name)?.text ?? ''
-  if (of('key') === '' || of('key').includes(', ') || of('hashed') !== '') return null
+  if (of('key') === '' || of('key').includes(', ') || of('hashed') !== '' || ['', 'otherwise'].includes(of('match'))) return null // no attributes find it
   const match = of('match') === 'any' ? [] : of('match').split('; ').filter(c => !c.startsWith('except ')).map(c => c.split(/: (.*)/s))
   return Object.fromEntries([...match.map(([name, patterns]) => [name, patterns.split(', ')[0].replaceAll('*', '')]), [of('key'), key]])
 }
@@ -104,7 +104,8 @@ async function pick(rule, list, use) {
 function explanation({ answer, rules = [], notes = [], warnings = [] }) {
   return [
     el('p', { className: 'answer', textContent: answer }),
-    ...(rules ?? []).map(step => el('p', {}, el('b', { textContent: visible(step.rule) }), stepText(step))),
+    ...(rules ?? []).flatMap(step => [step, ...step.otherwise ?? []].map((one, i, chain) => el('p', {},
+      i ? `If ${visible(chain[i - 1].rule)} refuses: ` : '', el('b', { textContent: visible(one.rule) }), stepText(one)))),
     ...notes.map(n => el('p', { className: 'soft', textContent: visible(n) })),
     ...warnings.slice(0, 3).map(w => el('p', { className: 'soft', textContent: visible(w.message ?? '') })),
   ]
