@@ -2,7 +2,7 @@
 //
 // [Parse] makes a [rules.Config] of files, so that the daemon reads them again like its own. Its Foreign is a [Config]:
 // a tree of descriptors for each domain. [Config.Match] walks it, entry by entry. Package rls counts by the result, and
-// docs/howto/envoy.md#what-differs lists what differs.
+// docs/reference/envoyproxy.md#what-differs lists what differs.
 package envoyproxy
 
 import (

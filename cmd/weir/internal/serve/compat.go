@@ -59,7 +59,7 @@ func (o *compatOptions) apply(cmd *cobra.Command, ports *portOptions, spans *tra
 	}
 	read, err := envoyproxy.Read(os.Getenv, o.inPlace)
 	if err != nil {
-		return cli.Misuse(fmt.Errorf("--compat envoyproxy: %w", err), "docs/howto/envoy.md#environment lists the environment variables")
+		return cli.Misuse(fmt.Errorf("--compat envoyproxy: %w", err), "docs/reference/envoyproxy.md#environment lists the environment variables")
 	}
 	o.settings, o.unused, o.plane = read.Settings, read.Unused, read.ControlPlane
 	for name, password := range read.Passwords {
@@ -73,7 +73,7 @@ func (o *compatOptions) apply(cmd *cobra.Command, ports *portOptions, spans *tra
 			continue
 		}
 		if err := cmd.Flags().Set(name, value); err != nil {
-			return cli.Misuse(fmt.Errorf("--compat envoyproxy: --%s: %w", name, err), "docs/howto/envoy.md#environment lists the environment variables")
+			return cli.Misuse(fmt.Errorf("--compat envoyproxy: --%s: %w", name, err), "docs/reference/envoyproxy.md#environment lists the environment variables")
 		}
 	}
 	switch files := cmd.Flags().Changed("config"); {

@@ -130,7 +130,7 @@ func beginOfSecond() {
 	}
 }
 
-// alike takes away what docs/howto/envoy.md lists as a difference: what is left of a limit above 10^9.
+// alike takes away what docs/reference/envoyproxy.md lists as a difference: what is left of a limit above 10^9.
 func alike(a *rls.RateLimitResponse) *rls.RateLimitResponse {
 	large := false
 	for _, s := range a.Statuses {
