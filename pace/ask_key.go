@@ -58,8 +58,9 @@ func (a *asking) newKey(name string, request weir.Request) *askKey {
 	k.wake, k.expiry = newAppointment(func() { k.advance(time.Now()) }), newAppointment(k.end)
 	a.keys[name] = k
 	if request.Rule != nil {
-		key := nameOf(&request)
-		a.names[key] = append(a.names[key], k)
+		for _, name := range k.names() {
+			a.names[name] = append(a.names[name], k)
+		}
 		if asksForSlots(request) {
 			k.watch = newSlotWatch(k)
 		}
@@ -78,16 +79,21 @@ func (k *askKey) unused() {
 }
 
 func (k *askKey) end() {
-	a, name := k.asking, nameOf(&k.request)
+	a := k.asking
 	a.agenda.Remove(&k.wake)
 	delete(a.keys, keyOf(&k.request))
-	if a.names[name] = slices.DeleteFunc(a.names[name], func(o *askKey) bool { return o == k }); len(a.names[name]) == 0 {
-		delete(a.names, name)
+	for _, name := range k.names() {
+		if a.names[name] = slices.DeleteFunc(a.names[name], func(o *askKey) bool { return o == k }); len(a.names[name]) == 0 {
+			delete(a.names, name)
+		}
 	}
 	if k.watch != nil {
 		k.watch.end()
 	}
 }
+
+// names returns the names of the key, and of those in its place.
+func (k *askKey) names() []string { return namesIn(linksOf([]weir.Request{k.request})) }
 
 func (k *askKey) costOf(c *caller) int64 { return onKey(c.requests, keyOf(&k.request)).Cost }
 

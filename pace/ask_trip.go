@@ -194,9 +194,9 @@ func (t *trip) settle(c *caller, call *weir.Call, r *weir.Result) {
 	}
 	switch {
 	case err == nil && d.Allowed:
-		if c.decision, c.taken = d, r.Taken; c.acquires {
+		if c.decision, c.taken, c.paid = d, r.Taken, r.Paid; c.acquires {
 			take := *call
-			take.Taken = r.Taken
+			take.Requests, take.Taken = c.took(), r.Taken
 			c.reservation = weir.Kit.Granted(q.engine, t.began, d, nil, take)
 		}
 		if c.left || c.acquires && c.lapsed(t.began) { // which asks anew

@@ -229,8 +229,10 @@ func (q *Queue) askInstead(keys []*askKey) {
 		return
 	}
 	for _, k := range keys {
-		if booked := q.book.keys[keyOf(&k.request)]; booked != nil {
-			booked.handOpen()
+		for _, r := range linksOf([]weir.Request{k.request}) {
+			if booked := q.book.keys[keyOf(&r)]; booked != nil {
+				booked.handOpen()
+			}
 		}
 	}
 }

@@ -30,6 +30,7 @@ type caller struct {
 	decision    weir.Decision
 	reservation *weir.Reservation
 	taken       []int64
+	paid        []weir.Request // if they are not its requests: see took
 	err         error
 
 	fair.Node[*caller]      // its place among the callers that ask for the same
@@ -48,11 +49,13 @@ type caller struct {
 
 // alike reports whether an answer to c is as good for another caller.
 func (c *caller) alike(o *caller) bool {
-	return c.acquires == o.acquires && !c.delays() && slices.Equal(c.requests, o.requests)
+	return c.acquires == o.acquires && !c.delays() && equal(c.requests, o.requests)
 }
 
 // delays reports whether its limit admits with a delay.
-func (c *caller) delays() bool { return len(c.requests) == 1 && c.requests[0].Rule.Delays() }
+func (c *caller) delays() bool {
+	return len(c.requests) == 1 && slices.ContainsFunc(linksOf(c.requests), func(q weir.Request) bool { return q.Rule.Delays() })
+}
 
 // cost returns what its flow is charged: the largest cost of its requests.
 func (c *caller) cost() (most int64) {
@@ -70,8 +73,8 @@ func (c *caller) enter(q *fair.Queue[*caller]) {
 
 // reservable refuses an Acquire of a limit whose delay a reservation cannot tell.
 func (c *caller) reservable() error {
-	for i := range c.requests {
-		if r := c.requests[i].Rule; c.acquires && r.Delays() {
+	for _, q := range linksOf(c.requests) {
+		if r := q.Rule; c.acquires && r.Delays() {
 			return &weir.RequestError{Op: weir.OpReserve.String(), Rule: r.Name(), Field: "rule", Reason: "is a leaky bucket, whose delay a reservation cannot tell"}
 		}
 	}
@@ -85,13 +88,16 @@ func (c *caller) takeNow(ctx context.Context, engine weir.Engine) (err error) {
 		call.Op = weir.OpReserve
 	}
 	a, err := engine.Do(ctx, call)
-	c.decision, c.reservation, c.taken = a.Decision, a.Reservation, a.Taken
+	c.decision, c.reservation, c.taken, c.paid = a.Decision, a.Reservation, a.Taken, a.Paid
 	return err
 }
 
 // fits refuses requests that no engine can decide, and a cost above the capacity of a limit, before they are in any line: no
 // caller waits behind them. A key that is blocked has a capacity of 0.
 func (c *caller) fits() error {
+	if chained(c.requests) {
+		return c.chainsFit()
+	}
 	merged, err := enginekit.Merge(weir.OpTake, c.requests)
 	for _, r := range merged {
 		if most := traitsOf(r.Rule).capacity; r.Cost > most {
@@ -130,8 +136,8 @@ func (c *caller) refusedBy(d weir.Decision) error {
 
 // lapsed reports whether a lease that was granted after an instant may have ended by now.
 func (c *caller) lapsed(since time.Time) bool {
-	for i := range c.requests {
-		if lease := traitsOf(c.requests[i].Rule).lease; lease > 0 && time.Since(since) >= lease {
+	for _, q := range c.took() {
+		if lease := traitsOf(q.Rule).lease; lease > 0 && time.Since(since) >= lease {
 			return true
 		}
 	}
@@ -157,7 +163,7 @@ func (q *Queue) changes(c *caller) bool {
 	}
 	before := c.requests
 	q.resolve(c)
-	if slices.Equal(before, c.requests) {
+	if equal(before, c.requests) {
 		c.requests = before // a call may read them
 		return false
 	}
@@ -167,13 +173,19 @@ func (q *Queue) changes(c *caller) bool {
 // keysOf returns a text that is equal for requests of the same keys under the same limits.
 func keysOf(requests []weir.Request) string { return strings.Join(keysIn(requests), "\x00\x00") }
 
-// keyOf returns a text that is equal for requests of one key under the same limits. So a caller under new limits does not wait
-// behind one under those of the past.
+// keyOf returns a text that is equal for requests of one key under the same limits, with the same keys in their places. So a caller
+// under new limits does not wait behind one under those of the past.
 func keyOf(r *weir.Request) string {
 	if r.Rule == nil {
 		return r.Key // the engine refuses it
 	}
-	return r.Rule.String() + "\x00" + r.Key
+	text := r.Rule.String() + "\x00" + r.Key
+	if r.Otherwise != nil {
+		for _, q := range weir.Kit.Links([]weir.Request{*r})[1:] {
+			text += "\x00otherwise\x00" + keyOf(&q)
+		}
+	}
+	return text
 }
 
 // nameOf returns a text that is equal for requests of one key, whatever the limits of their rules.

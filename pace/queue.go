@@ -27,14 +27,17 @@ import (
 // between processes is not promised for what is asked, because an engine keeps nothing for a caller that waits: so no caller
 // that leaves, dies or is refused holds up another one. docs/howto/waiting.md has the rules.
 //
+// A request with another one in its place ([weir.Request.Otherwise]) is asked for on every engine: again as soon as one of them may
+// be admitted. In a Memory, such callers have no order among those of other keys.
+//
 // A Queue is safe for concurrent use.
 type Queue struct {
 	engine   weir.Engine
 	capacity int
 
 	mu      sync.Mutex
-	exact   *exact // for the memory engine, perhaps below others; otherwise nil
-	ask     *asking
+	exact   *exact   // for the memory engine, perhaps below others; otherwise nil
+	ask     *asking  // for all others, and for requests with others in their places
 	book    *booking // nil if the queue books nothing
 	arrived uint64   // callers so far
 	waiting atomic.Int64
@@ -81,13 +84,13 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 		return nil, &weir.OptionError{Op: "new queue", Field: "queue", Reason: "is negative"}
 	}
 	q := &Queue{engine: engine, capacity: cmp.Or(options.Queue, defaultQueue), all: map[*caller]bool{}, byRule: map[string]*QueueCounts{}, observe: options.Observe, resolver: options.Resolve}
+	q.ask = newAsking(q)
 	if memory, ok := weir.Find[*weir.Memory](engine); ok {
 		q.exact = newExact(q, memory)
 		hears := weak.Make(q)
 		memory.OnReturn(func(requests []weir.Request) bool { return hears.Value().cameBack(requests) })
 		return q, nil
 	}
-	q.ask = newAsking(q)
 	if !options.NoBooking {
 		q.book = newBooking(q)
 	}
@@ -103,6 +106,7 @@ func (q *Queue) cameBack(requests []weir.Request) bool {
 			q.mu.Lock()
 			defer q.mu.Unlock()
 			q.exact.returned(keys)
+			q.ask.returned(keys, 0)
 		}()
 	}
 	return q != nil
@@ -157,7 +161,7 @@ func (q *Queue) acquire(ctx context.Context, c *caller) (*Acquired, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Acquired{c.reservation, q, namesIn(c.requests), time.Now()}, nil
+	return &Acquired{c.reservation, q, namesIn(c.took()), time.Now()}, nil
 }
 
 // Waiting returns the number of waiting callers.
@@ -191,7 +195,7 @@ func (q *Queue) join(c *caller) error {
 	defer q.mu.Unlock()
 	q.arrived++
 	c.Arrival = q.arrived
-	if q.exact == nil { // a call reads the requests even after its caller has left and reuses them
+	if q.exact == nil || chained(c.requests) { // a call reads the requests even after its caller has left and reuses them
 		c.requests = slices.Clone(c.requests)
 	}
 	err := q.place(c)
@@ -211,6 +215,8 @@ func (q *Queue) place(c *caller) error {
 // strategyOf returns how a caller waits.
 func (q *Queue) strategyOf(c *caller) strategy {
 	switch {
+	case chained(c.requests): // nobody books what may be made in place of another
+		return q.ask
 	case q.exact != nil:
 		return q.exact
 	case q.book != nil && q.book.can(c):

@@ -12,7 +12,6 @@ func (q *Queue) Changed() {
 	defer q.mu.Unlock()
 	if q.exact != nil {
 		q.exact.changed()
-		return
 	}
 	for _, k := range q.ask.keys {
 		k.rouse()

@@ -43,7 +43,7 @@ type flusher interface {
 func (q *Queue) abandon(c *caller) {
 	r := c.reservation
 	if r == nil {
-		r = weir.Kit.Granted(q.engine, time.Now(), c.decision, nil, weir.Call{Requests: c.requests, Taken: c.taken})
+		r = weir.Kit.Granted(q.engine, time.Now(), c.decision, nil, weir.Call{Requests: c.took(), Taken: c.taken})
 	}
 	q.inBackground(r.Cancel)
 }
