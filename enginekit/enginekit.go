@@ -11,7 +11,7 @@
 // requests. [Keep] caches what the engine computes from a rule. [FunctionsOf] evaluates a stored state in the
 // engine's unit of time. [Compose] makes a Decision from measurements of each part. [Check] and [CheckMost] implement checks
 // of other calls, [Calls] makes calls for Each, and [DecideEach] answers them one by one. A layer over an engine looks at the
-// decisions of a call with [Decisions] and [DecisionAt].
+// decisions of a call with [Decisions], [DecisionAt] and [RequestsAt].
 //
 // [weir.Kit] has what engines and fronts need of package weir itself: it makes an engine of one function, reserves, and
 // hands reservations over to other processes.
@@ -129,6 +129,18 @@ func DecisionAt(call *weir.Call, a *weir.Answer, err error, i int) (asked *weir.
 		err = result.Err
 	}
 	return &call.Each.Calls[i], &result.Decision, result.Reservation, err
+}
+
+// RequestsAt returns the requests that the i-th decision of a call is about: those that paid, if others did than those of the call.
+func RequestsAt(call *weir.Call, a *weir.Answer, i int) []weir.Request {
+	asked, paid := call, a.Paid
+	if call.Op == weir.OpEach {
+		asked, paid = &call.Each.Calls[i], call.Each.Results[i].Paid
+	}
+	if paid != nil {
+		return paid
+	}
+	return asked.Requests
 }
 
 // Copied returns a call whose decisions a layer may ask for in another way: with the calls of an OpEach as a copy, and their

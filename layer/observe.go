@@ -94,15 +94,8 @@ func (o *observer) around(ctx context.Context, call weir.Call, next weir.Next) (
 		if c.Op == weir.OpReset || c.Op == weir.OpReturn || errors.Is(err, weir.ErrRequest) || keepsWaiting(c, d, err) {
 			continue
 		}
-		requests, paid := c.Requests, a.Paid
-		if call.Op == weir.OpEach {
-			paid = call.Each.Results[i].Paid
-		}
-		if paid != nil {
-			requests = paid
-		}
 		seen := Observation{Op: c.Op, Decision: *d, Err: err, Left: Left(ctx, err), Began: began, Took: took}
-		seen.complete(requests, max(a.Times, 1))
+		seen.complete(enginekit.RequestsAt(&call, &a, i), max(a.Times, 1))
 		o.observe(ctx, &seen)
 	}
 	return a, err
@@ -123,12 +116,8 @@ func keepsWaiting(c *weir.Call, d *weir.Decision, err error) bool {
 // Observed returns the observation of a call that began at an instant. It is for fronts, which observe a request once although
 // it may wait and so make several calls.
 func Observed(call weir.Call, a weir.Answer, err error, began time.Time) Observation {
-	requests := call.Requests
-	if a.Paid != nil {
-		requests = a.Paid
-	}
 	seen := Observation{Op: call.Op, Decision: a.Decision, Err: err, Began: began, Took: time.Since(began)}
-	seen.complete(requests, max(a.Times, 1))
+	seen.complete(enginekit.RequestsAt(&call, &a, 0), max(a.Times, 1))
 	return seen
 }
 

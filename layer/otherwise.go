@@ -19,10 +19,10 @@ const mostTries = 8
 //
 // A take, reservation or peek is tried with its requests. If one of them refuses it, and has a request to make in its place,
 // that one replaces it, and the call is tried again, all or nothing with the others. So what was refused stays refused, and
-// what is taken is taken whole. A refusal is final if it names a request with nothing in its place, a ban or a [weir.DenyAll]. Requests
-// for the same rule and key are one request, with the sum of their costs, and are replaced together if each of them can be. A
-// chain has up to 4 requests behind the first, each under another rule, and a call is tried up to 8 times. A TakeUpTo replaces
-// only what does not fit once.
+// what is taken is taken whole. A refusal is final if it names a request with nothing in its place, or a [weir.DenyAll]. Nothing
+// stands in place of a rule with a [weir.Ban]: who is banned gets no pool. Requests for the same rule and key are one request,
+// with the sum of their costs, and are replaced together if each of them can be. A chain has up to 4 requests behind the first,
+// each under another rule, and a call is tried up to 8 times. A TakeUpTo replaces only what does not fit once.
 //
 // The answer to an admitted call describes what was taken, and Answer.Paid has the requests. A refusal describes the first
 // one; its RetryAfter is the least of all tries, exact if one request has something in its place, and otherwise an upper bound.
@@ -185,7 +185,6 @@ func (c *chain) goesOn(d *weir.Decision) bool {
 
 // replace replaces the requests that a refusal names. It reports whether there is something in the place of each of them.
 func (c *chain) replace(d *weir.Decision) (replaced bool) {
-	denied := d.Limit == 0 || d.Cause == weir.ByBan
 	requests, behind := slices.Clone(c.call.Requests), slices.Clone(c.behind)
 	for i := range behind {
 		q := &requests[i]
@@ -193,7 +192,7 @@ func (c *chain) replace(d *weir.Decision) (replaced bool) {
 			continue
 		}
 		link := behind[i]
-		if link == nil || denied {
+		if link == nil || factsOf(q.Rule).capacity == 0 {
 			return false
 		}
 		*q, behind[i], replaced = *link, link.Otherwise, true
@@ -245,6 +244,8 @@ func checkLinks(op weir.Op, q *weir.Request) error {
 		switch name := at.Rule.Name(); {
 		case slices.Contains(names, name):
 			reason = fmt.Sprintf("comes back to rule %q", name)
+		case at.Otherwise != nil && factsOf(at.Rule).bans:
+			reason = fmt.Sprintf("is in place of rule %q, which has a ban: who is banned would not be refused", name)
 		case len(names) > compiled.MaxLinks:
 			reason = fmt.Sprintf("has more than %d requests, one in place of the other", compiled.MaxLinks)
 		default:

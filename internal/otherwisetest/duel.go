@@ -29,7 +29,7 @@ func Duel(t *testing.T, rounds int, newEngine func(clock func() int64) weir.Engi
 		}
 	}
 	t.Logf("met: %v", met)
-	for _, what := range []string{"paid by the first", "paid by link 1", "paid by link 2", "paid by link 3", "refused", "banned", "denied", "never", "two pay to one", "settled", "some times", "reserved by another"} {
+	for _, what := range []string{"paid by the first", "paid by link 1", "paid by link 2", "paid by link 3", "refused", "banned", "denied", "never", "two pay to one", "settled", "tried again", "some times", "reserved by another"} {
 		if met[what] < rounds/4 {
 			t.Errorf("%d times %s in %d rounds: it proves little", met[what], what, rounds)
 		}
@@ -60,9 +60,11 @@ var limits = []struct {
 	{"log", []weir.Limit{weir.SlidingLog{Rate: weir.Per(3, 20*time.Second)}}},
 	{"slots", []weir.Limit{weir.Concurrency{Slots: 2, Lease: 30 * time.Second}}},
 	{"spare", []weir.Limit{weir.Concurrency{Slots: 3, Lease: 40 * time.Second}, weir.TokenBucket{Rate: weir.Per(10, time.Minute)}}},
-	{"strict", []weir.Limit{weir.TokenBucket{Rate: weir.Per(6, time.Minute), Burst: 3}, weir.Ban{After: 3, Within: 30 * time.Second, For: 20 * time.Second}}},
+	{"strict", []weir.Limit{weir.TokenBucket{Rate: weir.Per(6, time.Minute), Burst: 3}, weir.Ban{After: 2, Within: time.Minute, For: 2 * time.Minute}}},
 	{"blocked", []weir.Limit{weir.DenyAll{}}},
 }
+
+const strict = 7 // the index of the rule with a ban
 
 func newDuel(t *testing.T, random *rand.Rand, newEngine func(clock func() int64) weir.Engine) *duel {
 	d := &duel{T: t, random: random, now: 1_700_000_000_000_000_000}
@@ -100,6 +102,9 @@ func (d *duel) chain() weir.Request {
 		if d.rules[i].Name() == "blocked" && d.random.IntN(3) > 0 {
 			continue
 		}
+		if i == strict && q != nil { // nothing stands in place of a ban
+			continue
+		}
 		next := d.request(d.rules[i])
 		if next.Otherwise = q; d.random.IntN(4) > 0 { // mostly the same cost
 			next.Cost = cost
@@ -117,6 +122,9 @@ func (d *duel) chain() weir.Request {
 func (d *duel) requests() (requests []weir.Request) {
 	for range 1 + d.random.IntN(3) {
 		requests = append(requests, d.chain())
+	}
+	if d.random.IntN(8) == 0 {
+		requests = append(requests, d.request(d.rules[strict]))
 	}
 	return requests
 }
@@ -164,6 +172,30 @@ func (d *duel) peekAndTake(call weir.Call) {
 	}
 	if took := a.Decision.Allowed; said.Decision.Allowed != took || !slices.Equal(said.Paid, a.Paid) || !took && said.Decision != a.Decision {
 		d.Errorf("peek says %+v, and take %+v", said, a)
+	}
+	if r := a.Decision.RetryAfter; r > 0 && r != weir.Never {
+		d.retry(peek, r)
+	}
+}
+
+// retry peeks when RetryAfter has passed, and just before.
+func (d *duel) retry(peek weir.Call, after time.Duration) {
+	replaceable := 0
+	for _, q := range peek.Requests {
+		if q.Otherwise != nil {
+			replaceable++
+		}
+	}
+	now := d.now
+	defer func() { d.now = now }()
+	d.now = now + int64(after)
+	if a, err := d.layered.Do(context.Background(), peek); err != nil || !a.Decision.Allowed {
+		d.Errorf("%s: refused after the RetryAfter of %v: %+v (%v)", textOf(peek.Requests), after, a.Decision, err)
+	}
+	d.now -= int64(time.Millisecond)
+	a, err := d.layered.Do(context.Background(), peek)
+	if d.met["tried again"]++; replaceable < 2 && (err != nil || a.Decision.Allowed) {
+		d.Errorf("%s: admitted before the RetryAfter of %v: %+v (%v)", textOf(peek.Requests), after, a.Decision, err)
 	}
 }
 
@@ -261,7 +293,7 @@ func (d *duel) count(call weir.Call, a weir.Answer) {
 	default:
 		d.countPaid(call, a)
 	}
-	if !a.Decision.Allowed && a.Decision.Limit == 0 {
+	if !a.Decision.Allowed && a.Decision.Rule == "blocked" {
 		d.met["denied"]++
 	}
 }

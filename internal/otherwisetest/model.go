@@ -68,8 +68,10 @@ func (m model) try(a *attempt) {
 	}
 	a.first.RetryAfter = min(a.first.RetryAfter, d.RetryAfter)
 	refuses := func(q weir.Request) bool { return q.Rule.Name() == d.Rule && q.Key == d.Key }
-	final := func(q weir.Request) bool { return refuses(q) && q.Otherwise == nil }
-	if d.Limit == 0 || d.Cause == weir.ByBan || a.tries == mostTries || slices.ContainsFunc(a.call.Requests, final) {
+	final := func(q weir.Request) bool {
+		return refuses(q) && (q.Otherwise == nil || q.Rule.Limits()[0] == weir.DenyAll{})
+	}
+	if a.tries == mostTries || slices.ContainsFunc(a.call.Requests, final) {
 		*d, a.over = a.first, true
 		return
 	}
