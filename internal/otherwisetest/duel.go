@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func Duel(t *testing.T, rounds int, newEngine func(clock func() int64) weir.Engi
 type duel struct {
 	*testing.T
 	random  *rand.Rand
-	now     int64
+	now     atomic.Int64 // which engines read in the background
 	rules   []*weir.Rule
 	layered weir.Engine
 	model   model
@@ -67,7 +68,8 @@ var limits = []struct {
 const strict = 7 // the index of the rule with a ban
 
 func newDuel(t *testing.T, random *rand.Rand, newEngine func(clock func() int64) weir.Engine) *duel {
-	d := &duel{T: t, random: random, now: 1_700_000_000_000_000_000}
+	d := &duel{T: t, random: random}
+	d.now.Store(1_700_000_000_000_000_000)
 	for _, l := range limits {
 		rule, err := weir.NewRule(l.name, l.limits...)
 		if err != nil {
@@ -75,7 +77,7 @@ func newDuel(t *testing.T, random *rand.Rand, newEngine func(clock func() int64)
 		}
 		d.rules = append(d.rules, rule)
 	}
-	clock := func() int64 { return d.now }
+	clock := d.now.Load
 	layered, err := layer.Otherwise(newEngine(clock))
 	if err != nil {
 		t.Fatal(err)
@@ -137,8 +139,7 @@ func (d *duel) note(format string, values ...any) {
 func (d *duel) step() {
 	switch d.random.IntN(12) {
 	case 0, 1, 2:
-		d.now += d.random.Int64N(8000) * int64(time.Millisecond)
-		d.note("%d ms later", d.now/1e6)
+		d.note("at %d ms", d.now.Add(d.random.Int64N(8000)*int64(time.Millisecond))/1e6)
 		return
 	case 3, 4, 5:
 		d.peekAndTake(weir.Call{Op: weir.OpTake, Requests: d.requests()})
@@ -186,13 +187,12 @@ func (d *duel) retry(peek weir.Call, after time.Duration) {
 			replaceable++
 		}
 	}
-	now := d.now
-	defer func() { d.now = now }()
-	d.now = now + int64(after)
+	defer d.now.Store(d.now.Load())
+	d.now.Add(int64(after))
 	if a, err := d.layered.Do(context.Background(), peek); err != nil || !a.Decision.Allowed {
 		d.Errorf("%s: refused after the RetryAfter of %v: %+v (%v)", textOf(peek.Requests), after, a.Decision, err)
 	}
-	d.now -= int64(time.Millisecond)
+	d.now.Add(-int64(time.Millisecond))
 	a, err := d.layered.Do(context.Background(), peek)
 	if d.met["tried again"]++; replaceable < 2 && (err != nil || a.Decision.Allowed) {
 		d.Errorf("%s: admitted before the RetryAfter of %v: %+v (%v)", textOf(peek.Requests), after, a.Decision, err)
