@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +19,7 @@ const flagsPage = "../../docs/reference/flags.md"
 // docs/reference/flags.md has every flag of every command, as the program describes it. `make docs` writes it.
 func TestThePageOfFlagsIsUpToDate(t *testing.T) {
 	root, _ := program.Root()
-	page := "# Every flag\n\nThis page lists the flags of each command, as `--help` does. `make docs` writes it from the program.\nAn empty text, as of `--since \"$UNSET\"`, is refused.\n" + flagsOf(root)
+	page := pageOfFlags(root)
 	if *writeDocs {
 		if err := os.WriteFile(flagsPage, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
@@ -27,11 +29,52 @@ func TestThePageOfFlagsIsUpToDate(t *testing.T) {
 	if err != nil || string(written) != page {
 		t.Errorf("%s is not what the program says (%v); go test ./cmd/weir -run Flags -write-docs writes it", flagsPage, err)
 	}
+	root.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Usage += "?" })
+	if pageOfFlags(root) == page {
+		t.Error("another text of a flag leaves the page as it is")
+	}
 }
 
-// flagsOf returns a section for the command, if it runs and has flags, and for those below it.
-func flagsOf(command *cobra.Command) (sections string) {
-	rows := ""
+// pageOfFlags returns the page. A flag that several commands have alike stands once.
+func pageOfFlags(root *cobra.Command) string {
+	commands := runnable(root)
+	of := map[string][]string{} // the commands with a row
+	for _, command := range commands {
+		for _, row := range rowsOf(command) {
+			of[row] = append(of[row], "`"+strings.TrimPrefix(command.CommandPath(), "weir ")+"`")
+		}
+	}
+	page := "# Every flag\n\nAs `--help` of each command has them; `make docs` writes this page. An empty text, as of `--since \"$UNSET\"`, is refused.\n" +
+		"\n## In several commands\n\n| flag | meaning | default | of |\n|---|---|---|---|\n"
+	for _, row := range slices.Sorted(maps.Keys(of)) {
+		if len(of[row]) > 1 {
+			page += row + " " + strings.Join(of[row], ", ") + " |\n"
+		}
+	}
+	for _, command := range commands {
+		own := slices.DeleteFunc(rowsOf(command), func(row string) bool { return len(of[row]) > 1 })
+		if len(own) > 0 {
+			page += "\n## " + command.CommandPath() + "\n\n| flag | meaning | default |\n|---|---|---|\n" + strings.Join(own, "\n") + "\n"
+		}
+	}
+	return page
+}
+
+// runnable returns a command and those below it, without those that do nothing.
+func runnable(command *cobra.Command) (all []*cobra.Command) {
+	if command.Runnable() {
+		all = append(all, command)
+	}
+	for _, below := range command.Commands() {
+		if !below.Hidden && below.Name() != "completion" {
+			all = append(all, runnable(below)...)
+		}
+	}
+	return all
+}
+
+// rowsOf returns a row for each flag of a command.
+func rowsOf(command *cobra.Command) (rows []string) {
 	command.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		value, usage := pflag.UnquoteUsage(f)
 		name := "--" + f.Name
@@ -39,18 +82,10 @@ func flagsOf(command *cobra.Command) (sections string) {
 			name = "-" + f.Shorthand + ", " + name
 		}
 		if f.Name != "help" && !f.Hidden {
-			rows += fmt.Sprintf("| `%s` | %s |%s\n", strings.TrimSpace(name+" "+value), cell(usage), defaultOf(f))
+			rows = append(rows, fmt.Sprintf("| `%s` | %s |%s", strings.TrimSpace(name+" "+value), cell(usage), defaultOf(f)))
 		}
 	})
-	if command.Runnable() && rows != "" {
-		sections = fmt.Sprintf("\n## %s\n\n%s.\n\n| flag | meaning | default |\n|---|---|---|\n%s", command.CommandPath(), command.Short, rows)
-	}
-	for _, below := range command.Commands() {
-		if !below.Hidden && below.Name() != "completion" {
-			sections += flagsOf(below)
-		}
-	}
-	return sections
+	return rows
 }
 
 // defaultOf returns the last cell of a row.
