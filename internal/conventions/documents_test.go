@@ -115,7 +115,7 @@ func TestDocumentsNameEveryPackageAndDependency(t *testing.T) {
 	}
 }
 
-var existingModule = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `"+modulePath+"[^`]*` \\|")
+var existingModule = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `" + modulePath + "[^`]*` \\|")
 
 func TestContributingListsTheModulesThatExist(t *testing.T) {
 	var listed []string

@@ -3,7 +3,6 @@ package replay
 import (
 	"cmp"
 	"fmt"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,11 +143,10 @@ func (s *search) notes(found Suggestions, leftOut []string) (notes []string) {
 
 // tooFew says that the share of n things is less than one.
 func (s *search) tooFew(n int64, thing string) string {
-	least := new(big.Int).Add(s.target.share.Denom(), s.target.share.Num())
-	least.Quo(least.Sub(least, big.NewInt(1)), s.target.share.Num())
+	least := (s.target.share.whole + s.target.share.part - 1) / s.target.share.part
 	things := thing + "s"
 	if n == 1 {
 		things = thing
 	}
-	return fmt.Sprintf("%s of %s %s is less than one, and allows one only from %s %ss: these limits refuse nothing.", s.target.percent, grouped(n), things, grouped(least.Int64()), thing)
+	return fmt.Sprintf("%s of %s %s is less than one, and allows one only from %s %ss: these limits refuse nothing.", s.target.percent, grouped(n), things, grouped(int64(least)), thing)
 }

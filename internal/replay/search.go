@@ -51,7 +51,7 @@ func newSearch(t *Traffic, target Target) *search {
 // allowed returns the most that the figure of the target may be. The clients below a percentile are all with as few units.
 func (s *search) allowed() (n int64) {
 	switch t := s.target; {
-	case t.share == nil:
+	case t.share.whole == 0:
 		return t.rate.Count
 	case t.kind == refuseRequests:
 		return t.part(s.requests)

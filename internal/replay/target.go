@@ -2,7 +2,8 @@ package replay
 
 import (
 	"fmt"
-	"math/big"
+	"math/bits"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ type Target struct {
 	text    string
 	kind    targetKind
 	percent string   // as written: 0.1%
-	share   *big.Rat // the same
+	share   fraction // the same
 	rate    weir.Rate
 }
 
@@ -61,19 +62,24 @@ func ParseTarget(text string) (Target, error) {
 	return t, r.Err
 }
 
+// fraction is a share above 0, up to 1. No share is the zero value.
+type fraction struct{ part, whole uint64 }
+
+// decimals are how many digits a percentage may have after its point, zeros at the end aside.
+const decimals = 16
+
 // shareOf reads a percentage exactly.
-func shareOf(r *phrase.Reader) (percent string, share *big.Rat) {
+func shareOf(r *phrase.Reader) (percent string, share fraction) {
 	percent = r.Next("a percentage such as 10%, up to 100%", func(word string) bool {
 		digits, found := strings.CutSuffix(word, "%")
-		if !found || len(digits) > 30 || strings.Trim(digits, "0123456789.") != "" {
+		whole, after, _ := strings.Cut(digits, ".")
+		after = strings.TrimRight(after, "0")
+		if !found || whole+after == "" || len(digits) > 30 || len(after) > decimals || strings.Trim(whole+after, "0123456789") != "" {
 			return false
 		}
-		var ok bool
-		if share, ok = new(big.Rat).SetString(digits); !ok {
-			return false
-		}
-		share.Quo(share, big.NewRat(100, 1))
-		return share.Sign() > 0 && share.Cmp(big.NewRat(1, 1)) <= 0
+		part, err := strconv.ParseUint(whole+after+strings.Repeat("0", decimals-len(after)), 10, 64)
+		share = fraction{part, 1e18}
+		return err == nil && 0 < part && part <= share.whole
 	})
 	return percent, share
 }
@@ -116,13 +122,14 @@ func (t Target) window() time.Duration {
 
 // part returns the share of n things, rounded down.
 func (t Target) part(n int64) int64 {
-	product := new(big.Int).Mul(big.NewInt(n), t.share.Num())
-	return product.Quo(product, t.share.Denom()).Int64()
+	high, low := bits.Mul64(uint64(n), t.share.part)
+	whole, _ := bits.Div64(high, low, t.share.whole)
+	return int64(whole)
 }
 
 // spared returns the number of clients below the percentile: the share of n, rounded up.
 func (t Target) spared(n int64) int64 {
-	rest := new(big.Rat).Sub(big.NewRat(1, 1), t.share)
+	rest := fraction{t.share.whole - t.share.part, t.share.whole}
 	return n - Target{share: rest}.part(n)
 }
 

@@ -204,7 +204,7 @@ func smallestOf(t *testing.T, traffic *Traffic, target Target, form string) repl
 
 // meets decides by the words of the target, with floating numbers that are far from whole ones.
 func (l replayedLimit) meets(traffic *Traffic, target Target) bool {
-	share, _ := target.share.Float64()
+	share := float64(target.share.part) / float64(target.share.whole)
 	keys := float64(len(traffic.keys))
 	switch target.kind {
 	case refuseRequests:

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"net"
 	"strconv"
 	"strings"
 
@@ -158,11 +157,20 @@ func init() {
 func listens(name, meaning string) field[loader] {
 	return field[loader]{name, meaning + " HOST:PORT or unix:PATH.", texts, func(n node, l *loader) {
 		text, ok := n.text("an address like 127.0.0.1:8080 or unix:weir.sock")
-		if _, _, err := net.SplitHostPort(text); ok && err != nil && !strings.HasPrefix(text, "unix:") {
+		if ok && !isHostPort(text) && !strings.HasPrefix(text, "unix:") {
 			n.fail("%s is no address, want HOST:PORT, like 127.0.0.1:8080, or unix:PATH", plain.Quoted(text))
 		}
 		l.config.Listen[name] = text
 	}}
+}
+
+// isHostPort reports whether net.SplitHostPort splits the text. It stands here because package net makes the playground larger.
+func isHostPort(text string) bool {
+	if inner, ok := strings.CutPrefix(text, "["); ok {
+		host, port, ok := strings.Cut(inner, "]:")
+		return ok && !strings.ContainsAny(host, "[]") && !strings.ContainsAny(port, "[]:")
+	}
+	return strings.Count(text, ":") == 1 && !strings.ContainsAny(text, "[]")
 }
 
 // file is the field of a file's name, for a flag.
