@@ -197,6 +197,8 @@ func (m *modes) find(one override.ModeOf) (*rules.Rule, error) {
 	}
 	r := m.rules()[at]
 	switch {
+	case r.Pool:
+		return nil, errNoMode("it is only asked in place of rules that name it in otherwise, and a shadow asks none: name those rules")
 	case m.config != nil && !m.config.Switches(r):
 		return nil, errNoMode("a control plane or a file of another program has it, and says itself whether it is a shadow")
 	case r.Unlimited:
