@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,5 +109,31 @@ func TestADiffShowsAChangedOtherwise(t *testing.T) {
 	}
 	if fmt.Sprintf("%v %v %s%s", pool.Old, pool.New, pool.Match, pool.Fresh) != "[{otherwise credits}] [] otherwise" {
 		t.Errorf("the pool: got %+v", pool)
+	}
+}
+
+// blocking is an engine with overrides that refuse all of a rule.
+type blocking struct {
+	weir.Engine
+	rule string
+}
+
+func (b blocking) Requests(requests []weir.Request) []weir.Request {
+	changed := slices.Clone(requests)
+	for i, q := range changed {
+		if q.Rule.Name() == b.rule {
+			changed[i].Rule, _ = weir.NewRule(b.rule, weir.DenyAll{})
+		}
+	}
+	return changed
+}
+
+func TestAnExplanationEndsAtABlock(t *testing.T) {
+	config := parsed(t, waterfall)
+	for blocked, pools := range map[string]int{"floor": 0, "pool": 1, "credits": 2, "none": 2} {
+		e, err := config.Explain(context.Background(), Attributes{"path": "/v1/a", "tenant": "a"}, 1, blocking{weir.NewMemory(weir.MemoryOptions{}), blocked})
+		if err != nil || len(e.Steps) != 1 || len(e.Steps[0].Otherwise) != pools {
+			t.Errorf("a block of %s: got %+v, %v, want %d pools", blocked, e.Steps, err, pools)
+		}
 	}
 }
