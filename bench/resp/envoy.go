@@ -139,7 +139,8 @@ func asking(ctx context.Context, o *measure.Options, callers, decisions int, use
 	}
 	took, failed := make([]measure.Series, callers), make(chan error, callers)
 	var all sync.WaitGroup
-	until := time.Now().Add(o.Window)
+	start := time.Now()
+	until := start.Add(o.Window)
 	for caller := range callers {
 		ask := of(caller)
 		all.Go(func() {
@@ -155,12 +156,14 @@ func asking(ctx context.Context, o *measure.Options, callers, decisions int, use
 		})
 	}
 	all.Wait()
+	elapsed := time.Since(start).Seconds()
 	after, err := used.read()
 	if len(failed) > 0 {
 		err = <-failed
 	}
 	times := measure.Series(slices.Concat(took...))
-	return measure.Figures{serverCPU: (after - before) / float64(len(times)*decisions), median: times.Median()}, err
+	calls := float64(len(times))
+	return measure.Figures{callsASec: calls / elapsed, serverCPU: (after - before) / calls / float64(decisions), median: times.Median()}, err
 }
 
 // echo answers each descriptor with the same status.

@@ -1,6 +1,6 @@
 // Program resp measures what weir serve answers to clients of other protocols: to Redis clients beside a loop that answers without
-// deciding and a Redis that runs a script for each decision (this file), to Envoy beside an echo (envoy.go), and batches over HTTP
-// (http.go).
+// deciding and a Redis that runs a script for each decision (this file), to Envoy beside an echo (envoy.go), and over HTTP, in batches
+// and with Redis beside the memory engine (http.go).
 //
 //	go run ./bench/resp          three minutes; writes bench/RESP.md
 //	go run ./bench/resp -quick   a trial; prints figures that mean nothing
@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,11 +54,14 @@ a decision. Redis runs the generic cell rate algorithm in a script of four calls
 Envoy: callers share %d connections and wait for each answer. The echo is a bare grpc-go server that answers with a message of the same
 form. The CPU time is that of the server's process, and includes that of Redis where the daemon keeps its states there. On another
 machine, beside such an echo and with 128 callers, envoyproxy/ratelimit (b8d893f) with its Redis took %.2f times the CPU time of the
-echo, and gubernator (3182244) at its defaults %.2f times. The targets take a third and %.1f times less of these.`,
+echo, and gubernator (3182244) at its defaults %.2f times. The targets take a third and %.1f times less of these.
+
+HTTP: callers have a connection each and wait for each answer. A decision of the daemon on Redis passes a guard, which refuses while
+Redis is away.`,
 		connections, keys, channels, envoyproxyOverEcho, gubernatorOverEcho, 2.5),
 	Setup:   setup,
 	Rows:    rows,
-	Columns: []measure.Column{{Figure: figure, Format: "%.0f", More: true}, {Figure: serverCPU, Format: "%.2f"}, {Figure: median, Format: "%.0f"}},
+	Columns: []measure.Column{{Figure: figure, Format: "%.0f", More: true}, {Figure: callsASec, Format: "%.0f", More: true}, {Figure: serverCPU, Format: "%.2f"}, {Figure: median, Format: "%.0f"}},
 	Targets: targets,
 }
 
@@ -77,7 +81,9 @@ func targets([]measure.Row) []measure.Target {
 		return measure.Target{Name: fmt.Sprintf("%s over %s, %s", ours, other, group(pipeline)), Figure: figure, Format: "%.2f ×", Bound: bound, AtLeast: true, More: true,
 			Cases: []measure.Case{{Row: ours + ", " + group(pipeline), Over: []string{other + ", " + group(pipeline)}}}}
 	}
-	return append([]measure.Target{over(weirServe, bareLoop, 1, 0.7), over(weirServe, bareLoop, 16, 0.7), over(weirServe, redisGCRA, 16, 4)}, envoyTargets()...)
+	return append([]measure.Target{over(weirServe, bareLoop, 1, 0.7), over(weirServe, bareLoop, 16, 0.7), over(weirServe, redisGCRA, 16, 4)}, append(envoyTargets(),
+		measure.Target{Name: "/v1/take on Redis with a guard, 64 connections, over memory", Figure: callsASec, Format: "%.2f ×", Bound: 0.5, AtLeast: true, More: true,
+			Cases: []measure.Case{{Row: takeOnRedis + ", " + takesGroup, Over: []string{takeMemory + ", " + takesGroup}}}})...)
 }
 
 func rows(o *measure.Options) (list []measure.Row, err error) {
@@ -92,7 +98,7 @@ func rows(o *measure.Options) (list []measure.Row, err error) {
 			list = append(list, measure.Row{Group: group(pipeline), Line: name, Measure: c.measure})
 		}
 	}
-	return append(append(list, envoyRows(at)...), batchRow(at)), nil
+	return slices.Concat(list, envoyRows(at), takeRows(at), []measure.Row{batchRow(at)}), nil
 }
 
 // placed reads a place: what is where, in pairs.
@@ -144,7 +150,7 @@ func setup(ctx context.Context) (place string, end func(), err error) {
 		names  map[string]string
 	}{
 		{daemon("a", "--resp", "127.0.0.1:0", "--grpc", "127.0.0.1:0"), "try", map[string]string{"resp": "resp", "grpc": "weir", "weir": "http"}},
-		{daemon("b", "--grpc", "127.0.0.1:0", "--engine", "redis://"+redis, "--deadline", "5s"), "try", map[string]string{"grpc": "shared"}},
+		{daemon("b", "--grpc", "127.0.0.1:0", "--engine", "redis://"+redis, "--deadline", "5s", "--on-failure", "deny"), "try", map[string]string{"grpc": "shared", "weir": "shared-http"}},
 		{exec.Command(os.Args[0], loopFlag), "resp", map[string]string{"resp": "loop"}},
 		{exec.Command(os.Args[0], echoFlag), "grpc", map[string]string{"grpc": "echo"}},
 	} {
