@@ -10,15 +10,15 @@ import (
 	"github.com/weirflow/weir/internal/replay"
 )
 
-// BanLines says whom the ban of a limit would have hit, in sentences; it is empty without a ban.
-func BanLines(b *replay.BanReport) (lines []string) {
+// BanLines says whom the ban of a limit would have hit, in sentences; it is empty without a ban. A key is called who.
+func BanLines(b *replay.BanReport, who string) (lines []string) {
 	switch {
 	case b == nil:
 		return nil
 	case b.Keys == 0:
-		return []string{"The ban would have begun for no key."}
+		return []string{"The ban would have begun for no " + who + "."}
 	}
-	lines = append(lines, fmt.Sprintf("The ban would have hit %s, %s in all, and have refused %s.", cli.Plural(int64(b.Keys), "key"), howOften(b.Begun), cli.Plural(b.Refused, "request")))
+	lines = append(lines, fmt.Sprintf("The ban would have hit %s, %s in all, and have refused %s.", cli.Plural(int64(b.Keys), who), howOften(b.Begun), cli.Plural(b.Refused, "request")))
 	lines = append(lines, fmt.Sprintf("%s attempted nothing more after the first ban began.", ofThem(b.Gone)))
 	if b.OneBurst > 0 {
 		lines = append(lines, fmt.Sprintf("%s would have been banned by one burst alone: all the refusals came within a second, as those of an honest client with parallel requests do. "+
@@ -42,19 +42,19 @@ func ofThem(n int) string {
 }
 
 // BanText returns the sentences and those that were banned longest.
-func BanText(l replay.LimitReport, s screen.Screen) string {
+func BanText(l replay.LimitReport, who string, s screen.Screen) string {
 	if l.Bans == nil {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString("\n")
-	for _, line := range BanLines(l.Bans) {
+	for _, line := range BanLines(l.Bans, who) {
 		b.WriteString(s.Wrap(line+"\n", 2))
 	}
 	if len(l.Bans.Worst) == 0 {
 		return b.String()
 	}
-	t := screen.Table{Indent: "  ", Columns: []screen.Column{{Title: "banned keys"}, {Title: "bans", Rank: 2}, {Title: "banned for"}, {Title: "longest", Rank: 2},
+	t := screen.Table{Indent: "  ", Columns: []screen.Column{{Title: "banned " + who + "s"}, {Title: "bans", Rank: 2}, {Title: "banned for"}, {Title: "longest", Rank: 2},
 		{Title: "refused", Colour: screen.Refused}, {Title: "first (UTC)", Rank: 1}, {Title: "", Rank: 3}}}
 	for _, k := range l.Bans.Worst {
 		t.Rows = append(t.Rows, []string{cli.Shorten(cli.Printable(k.Called())), cli.Thousands(k.Begun), seconds(k.Seconds), seconds(k.Longest), cli.Thousands(k.Refused),

@@ -34,6 +34,20 @@ func subjectOf(attributes []string) string {
 	return key
 }
 
+// SubjectOfKey returns what the keys of a replay by fields of a log are called, where no rule names them.
+func SubjectOfKey(fields string) string {
+	name := strings.ToLower(fields)
+	switch {
+	case name == "ip":
+		return client
+	case name == "user":
+		return name
+	case name == key || strings.Contains(name, ",") || strings.Contains(name, "agent"):
+		return key
+	}
+	return subjectOf([]string{name})
+}
+
 // subjectOf returns what a key of a row is called, or "" of a row without keys.
 func (t *try) subjectOf(r *row) string {
 	if r.rule == nil {

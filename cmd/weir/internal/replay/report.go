@@ -16,15 +16,16 @@ import (
 // reportTable returns the report for people: the limits side by side, then the worst keys and minutes of each.
 func reportTable(key replay.Key, report replay.Report, s screen.Screen) string {
 	var b strings.Builder
-	b.WriteString(s.Wrap(cli.UnshownLines(report.Unshown, "key", "keys"), 2))
-	writeHead(&b, fmt.Sprintf("%s by %s", cli.Plural(int64(report.Keys), "key"), cli.Printable(key.String())), report, s)
-	b.WriteString(s.Table(limitTable(report)))
+	who := backtest.SubjectOfKey(key.String())
+	b.WriteString(s.Wrap(cli.UnshownLines(report.Unshown, who, who+"s"), 2))
+	writeHead(&b, fmt.Sprintf("%s by %s", cli.Plural(int64(report.Keys), who), cli.Printable(key.String())), report, s)
+	b.WriteString(s.Table(limitTable(report, who)))
 	if len(report.Holds) > 0 {
 		b.WriteString("\n" + s.Table(holdTable(report)))
 	}
-	writeDifference(&b, report, s)
+	writeDifference(&b, report, who, s)
 	for _, l := range report.Limits {
-		writeWorst(&b, "key", l, s)
+		writeWorst(&b, who, l, s)
 	}
 	return b.String()
 }
@@ -60,9 +61,9 @@ func reasonTable(reasons []accesslog.Reason) screen.Table {
 	return t
 }
 
-func limitTable(report replay.Report) screen.Table {
+func limitTable(report replay.Report, who string) screen.Table {
 	t := screen.Table{Columns: []screen.Column{{Title: "limit"}, {Title: "admitted", Colour: screen.Admitted}, {Title: "refused", Colour: screen.Refused},
-		{Title: "share", Rank: 2}, {Title: "keys refused", Rank: 1}}}
+		{Title: "share", Rank: 2}, {Title: who + "s refused", Rank: 1}}}
 	delayed := slices.ContainsFunc(report.Limits, func(l replay.LimitReport) bool { return l.Delayed > 0 })
 	if delayed {
 		t.Columns = append(t.Columns, screen.Column{Title: "delayed", Rank: 3})
@@ -77,15 +78,15 @@ func limitTable(report replay.Report) screen.Table {
 	return t
 }
 
-// writeDifference shows which keys would notice the change from the first of two limits to the second.
-func writeDifference(b *strings.Builder, report replay.Report, s screen.Screen) {
+// writeDifference shows who would notice the change from the first of two limits to the second.
+func writeDifference(b *strings.Builder, report replay.Report, who string, s screen.Screen) {
 	d := report.Difference
 	if d == nil || d.OnlyFirst+d.OnlySecond+d.Both == 0 {
 		return
 	}
 	b.WriteString(s.Wrap(fmt.Sprintf("\nfrom the first limit to the second: %s refused no longer, %s refused newly, %s by both\n",
-		cli.Plural(int64(d.OnlyFirst), "key"), cli.Thousands(int64(d.OnlySecond)), cli.Thousands(int64(d.Both))), 2))
-	b.WriteString(backtest.Changes("keys", d, s))
+		cli.Plural(int64(d.OnlyFirst), who), cli.Thousands(int64(d.OnlySecond)), cli.Thousands(int64(d.Both))), 2))
+	b.WriteString(backtest.Changes(who+"s", d, s))
 }
 
 func writeWorst(b *strings.Builder, who string, l replay.LimitReport, s screen.Screen) {
@@ -118,7 +119,7 @@ func writeWorst(b *strings.Builder, who string, l replay.LimitReport, s screen.S
 	if len(keys.Rows) > 0 {
 		b.WriteString(s.Table(keys) + "\n" + s.Table(minutes))
 	}
-	b.WriteString(backtest.BanText(l, s))
+	b.WriteString(backtest.BanText(l, who, s))
 }
 
 func worstTable(title string) screen.Table {

@@ -16,7 +16,7 @@ func (p *replayPage) bans() {
 		if l.Bans == nil {
 			continue
 		}
-		part := part{Heading: nameOf(l), Text: strings.Join(backtest.BanLines(l.Bans), " ")}
+		part := part{Heading: nameOf(l), Text: strings.Join(backtest.BanLines(l.Bans, p.whoOf(l).one), " ")}
 		if len(l.Bans.Worst) > 0 {
 			part.Table = p.banned(l)
 		}
@@ -28,11 +28,12 @@ func (p *replayPage) bans() {
 }
 
 func (p *replayPage) banned(l replay.LimitReport) *table {
-	t := &table{What: "banned keys", First: 10, Columns: []column{{"banned key", "key"}, {"bans", "n"}, {"banned for", ""}, {"refused by bans", "n"}, {"first (UTC)", ""}, {"by one burst", ""}, {"then gone", ""}}}
+	who := p.whoOf(l)
+	t := &table{What: "banned " + who.many, First: 10, Columns: []column{{"banned " + who.one, "key"}, {"bans", "n"}, {"banned for", ""}, {"refused by bans", "n"}, {"first (UTC)", ""}, {"by one burst", ""}, {"then gone", ""}}}
 	for _, k := range l.Bans.Worst[:min(len(l.Bans.Worst), p.rows)] {
 		t.Rows = append(t.Rows, []string{p.names.of(replay.KeyReport{Key: k.Key, Name: k.Name}), cli.Thousands(k.Begun), cli.Duration(time.Duration(k.Seconds) * time.Second), cli.Thousands(k.Refused), instant(k.First), yes(k.Burst), yes(k.Gone)})
 	}
-	t.Caption = p.some(len(t.Rows), l.Bans.Keys, "banned keys")
+	t.Caption = p.some(len(t.Rows), l.Bans.Keys, "banned "+who.many)
 	return t
 }
 

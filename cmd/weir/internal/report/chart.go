@@ -14,6 +14,7 @@ type chart struct {
 	X       []int64  `json:"x,omitempty"`
 	From    float64  `json:"from,omitempty"`  // the first step, in seconds
 	Every   float64  `json:"every,omitempty"` // of each step
+	Day     []int64  `json:"day,omitempty"`   // when the part begins and ends that links show, in seconds
 	Series  []series `json:"series"`
 	Flags   []int64  `json:"flags,omitempty"`
 	Marks   []mark   `json:"marks,omitempty"`
@@ -59,6 +60,24 @@ func timeline(s simulate.Series, start time.Time) chart {
 	}
 	return c
 }
+
+// worstDay returns the day of UTC with most refusals, the first of several, and false if all is within one day or none is refused.
+func worstDay(s simulate.Series, start time.Time) (day time.Time, ok bool) {
+	refused, days := map[int64]int64{}, int64(0)
+	at := func(i int) int64 { return start.Add(time.Duration(i)*s.Every).Unix() / daySeconds }
+	for i, n := range s.Refused {
+		refused[at(i)] += n
+	}
+	worst := int64(-1)
+	for d, n := range refused {
+		if days++; n > 0 && (worst < 0 || n > refused[worst] || n == refused[worst] && d < worst) {
+			worst = d
+		}
+	}
+	return time.Unix(worst*daySeconds, 0).UTC(), worst >= 0 && days > 1
+}
+
+const daySeconds = 24 * 60 * 60
 
 func values(counts []int64) []*int64 {
 	all := make([]*int64, len(counts))

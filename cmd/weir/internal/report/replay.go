@@ -190,6 +190,10 @@ func (p *replayPage) worst() {
 			c := timeline(s, p.Result.First)
 			c.Title, c.Height = p.titleOf(k), 130
 			c.Answer = fmt.Sprintf("%s of %s refused, %s.", cli.Thousands(k.Refused), cli.Plural(k.Admitted+k.Refused, "request"), cli.Percent(k.Refused, k.Admitted+k.Refused))
+			if day, ok := worstDay(s, p.Result.First); ok && c.Time {
+				c.Day = []int64{day.Unix(), day.Unix() + daySeconds}
+				c.Answer = strings.TrimSuffix(c.Answer, ".") + ", most on " + day.Format("2 January") + "."
+			}
 			figure := p.add(c)
 			p.days[k.Key] = figure.ID
 			pictures.Figures = append(pictures.Figures, figure)
@@ -229,10 +233,17 @@ func (p *replayPage) one(k replay.KeyReport) string {
 	return p.who.one
 }
 
-func (p *replayPage) worstKeys(l replay.LimitReport) *table {
-	who, sums := p.who, "all "+p.seen()
+// whoOf returns what the keys of a limit or of a rule are called.
+func (p *replayPage) whoOf(l replay.LimitReport) noun {
 	if l.RuleReport != nil && l.Rule != "" {
-		who = nounOfSubject(l.Subject)
+		return nounOfSubject(l.Subject)
+	}
+	return p.who
+}
+
+func (p *replayPage) worstKeys(l replay.LimitReport) *table {
+	who, sums := p.whoOf(l), "all "+p.seen()
+	if l.RuleReport != nil && l.Rule != "" {
 		sums = "all " + who.many + " of the rule"
 	}
 	t := &table{What: who.many, First: 10, Columns: []column{{who.one, "key"}, {cmp.Or(l.Unit, "requests"), "n"}, {"admitted", "n"}, {"refused", "n"}, {"share", "n"}, {"refused from", ""}, {"to", ""}}}

@@ -14,15 +14,7 @@ import (
 // noun is what a key stands for.
 type noun struct{ one, many string }
 
-func nounOf(key string) noun {
-	switch key {
-	case "ip":
-		return noun{"client", "clients"}
-	case "user":
-		return noun{"user", "users"}
-	}
-	return noun{"key", "keys"}
-}
+func nounOf(key string) noun { return nounOfSubject(backtest.SubjectOfKey(key)) }
 
 // nounOfSubject returns the noun of what a rule limits.
 func nounOfSubject(subject string) noun {

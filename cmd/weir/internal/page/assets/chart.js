@@ -6,6 +6,7 @@
 //   x               numbers in order: seconds since 1970 if time, seconds since a start if elapsed, or any
 //   series          [{name, values, colour, area, steps, dots, dashed}]; a colour is a name of page.css: admitted, curve-0
 //   stacked         each series stands on those before it
+//   day             [from, to]: the part of a time that links to the figure show
 //   flags           numbers; a step above 0 is marked below the axis, however small it is
 //   marks           [{name, x or y, colour}]: lines across the chart
 //   logX, zeroY     a logarithmic x; a y that is logarithmic above 1 and has a true zero
@@ -206,6 +207,7 @@ var weir = (() => {
     const data = () => [c.x, ...heights(c, c.series.map(s => s.values))]
     const opts = options(c, Math.max(host.clientWidth, 200), height, 1, palette(false))
     opts.hooks.setCursor = [u => { readout.textContent = u.cursor.idx == null ? '' : words(c, u.cursor.idx) }]
+    opts.hooks.setScale = [(u, axis) => { if (axis === 'x') host.dataset.shown = `${u.scales.x.min} ${u.scales.x.max}` }]
     const u = new uPlot(opts, data(), host)
     new ResizeObserver(() => { if (host.clientWidth > 0 && host.clientWidth !== u.width) u.setSize({ width: host.clientWidth, height }) }).observe(host)
     host.addEventListener('keydown', e => keyboard(u, c, e))
@@ -218,6 +220,14 @@ var weir = (() => {
     }
     save.addEventListener('click', () => drawn(900, 2, canvas => download(c, canvas)))
     const self = {
+      // day shows the day of the chart alone, if it has one.
+      day() {
+        if (!c.day) return
+        const last = c.x.at(-1), step = c.x.length > 1 ? c.x[1] - c.x[0] : 60
+        u.setScale('x', { min: Math.max(c.day[0], c.x[0]), max: Math.min(Math.max(c.day[1], c.day[0] + step), last) })
+        readout.textContent = `${clock(c.day[0], 86400).day}. Escape, or a double click, shows all.`
+        host.focus({ preventScroll: true })
+      },
       redraw: () => u.redraw(false),
       print: () => drawn(figure.closest('.grid') ? 400 : 760, 2, canvas => { self.unprint(); canvas.className = 'on-paper'; host.append(canvas) }),
       unprint: () => host.querySelectorAll('.on-paper').forEach(e => e.remove()),

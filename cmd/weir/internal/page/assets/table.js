@@ -31,9 +31,10 @@ weir.table = table => {
     return heads[i].classList.contains('n') ? parseFloat(text.replace(/[,%×<>]/g, '')) || 0 : text
   }
 
-  function sort(i) {
-    const numeric = heads[i].classList.contains('n')
-    const falls = heads[i].ariaSort === 'descending' ? false : heads[i].ariaSort === 'ascending' ? true : numeric
+  const isNumeric = i => heads[i].classList.contains('n')
+
+  function sort(i, falls = heads[i].ariaSort === 'descending' ? false : heads[i].ariaSort === 'ascending' ? true : isNumeric(i)) {
+    const numeric = isNumeric(i)
     heads.forEach(h => h.removeAttribute('aria-sort'))
     heads[i].setAttribute('aria-sort', falls ? 'descending' : 'ascending')
     rows.sort((a, b) => {
@@ -44,14 +45,24 @@ weir.table = table => {
     show()
   }
 
+  // On a phone, where rows are lists and no head is shown, a choice sorts.
+  const order = weir.element('select', {}, weir.element('option', { value: '', textContent: 'Sort by' }))
+  order.setAttribute('aria-label', `Sort ${what} by`)
   heads.forEach((head, i) => {
+    for (const falls of [isNumeric(i), !isNumeric(i)]) order.append(weir.element('option', { value: `${i} ${falls}`, textContent: `${head.textContent} ${falls ? '↓' : '↑'}` }))
     const button = weir.element('button', { type: 'button', textContent: head.textContent })
     head.replaceChildren(button)
     button.addEventListener('click', () => sort(i))
   })
+  order.addEventListener('change', () => {
+    const [i, falls] = order.value.split(' ')
+    if (falls) sort(Number(i), falls === 'true')
+  })
   filter.addEventListener('input', show)
   more.addEventListener('click', () => { whole = !whole; show() })
-  if (rows.length > 5) (table.closest('.rows') ?? table).before(weir.element('div', { className: 'tools' }, filter, count))
+  const tools = [weir.element('span', { className: 'order' }, order)]
+  if (rows.length > 5) tools.unshift(filter, count)
+  if (rows.length > 1) (table.closest('.rows') ?? table).before(weir.element('div', { className: 'tools' }, ...tools))
   ;(table.closest('.rows') ?? table).after(weir.element('div', { className: 'tools' }, more))
   show()
 }

@@ -5,16 +5,22 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 var look = flag.String("look", "", "write screenshots of the pages of some tests in this `FOLDER`")
 
-// see writes a screenshot for people who want to see what a test sees.
+// see writes a screenshot of the whole page for people who want to see what a test sees.
 func (b *tab) see(name string) {
 	b.t.Helper()
-	if *look != "" {
-		b.picture(filepath.Join(*look, name+".png"))
+	if *look == "" {
+		return
 	}
+	width, height := eval[int64](b, "innerWidth"), eval[int64](b, "innerHeight")
+	b.do(chromedp.EmulateViewport(width, max(height, eval[int64](b, "Math.min(document.documentElement.scrollHeight, 4500)"))))
+	b.picture(filepath.Join(*look, name+".png"))
+	b.do(chromedp.EmulateViewport(width, height))
 }
 
 // A daemon with --shadow says so on its page. Its rules have a mark until weir ctl enforces them, under their own names, in each list,

@@ -43,6 +43,7 @@ func TestAReportOfCustomersCutsNoColumn(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{390, 1280} {
 			b.open(url, width, 900, scheme)
+			b.see(fmt.Sprintf("report-customers-%d-%s", width, scheme))
 			if cut := eval[string](b, `[...document.querySelectorAll('.rows')].filter(r => r.scrollWidth > r.clientWidth + 1).map(r => r.innerText.slice(0, 80)).join('\n')`); cut != "" || eval[int64](b, "document.documentElement.scrollWidth") > width {
 				t.Errorf("at %d pixels, %s, these tables are cut, or the page is wider: %s", width, scheme, cut)
 			}
@@ -52,11 +53,51 @@ func TestAReportOfCustomersCutsNoColumn(t *testing.T) {
 	if wrong := eval[string](b, `[...document.querySelectorAll('#worst ~ div td')].filter(d => d.offsetParent && d.textContent && getComputedStyle(d, '::before').content !== JSON.stringify(d.dataset.label)).map(d => d.textContent).join()`); wrong != "" {
 		t.Errorf("on a phone these cells do not name their column: %s", wrong)
 	}
+	checkOrderOnAPhone(b)
+	checkLinkToADay(b)
 	links := eval[int](b, `document.querySelectorAll('section:has(#worst) td a').length`)
 	if lost := eval[int](b, `[...document.querySelectorAll('section:has(#worst) td a')].filter(a => !document.querySelector('figure' + a.hash)).length`); links < 10 || lost > 0 {
 		t.Errorf("%d links of customers, of which %d lead nowhere, want 10 at least", links, lost)
 	}
 	if text := eval[string](b, "document.documentElement.outerHTML"); strings.Contains(text, "secret-key") || !strings.Contains(text, "On plan free of rule api (token bucket 2/h), ") || !strings.Contains(text, "At 0.002 for each token, ") {
 		t.Error("the page has a key, or does not say who on which plan would notice, and what that comes to")
+	}
+}
+
+// checkOrderOnAPhone sorts the table of the worst customers, whose heads are not shown on a phone, by another column.
+func checkOrderOnAPhone(b *tab) {
+	b.t.Helper()
+	const table = `document.querySelector('section:has(#worst) table')`
+	if shown := eval[bool](b, table+`.tHead.offsetParent !== null`); shown {
+		b.t.Error("the heads of the table are shown on a phone, which is no list of rows")
+	}
+	got := eval[string](b, `(() => {
+		const table = `+table+`, order = table.closest('.rows').previousElementSibling.querySelector('select')
+		const column = Array.from(table.tHead.rows[0].cells).findIndex(h => h.textContent === 'admitted')
+		if (!order || !order.offsetParent) return 'nothing to choose'
+		order.value = column + ' false'
+		order.dispatchEvent(new Event('change'))
+		const counts = Array.from(table.tBodies[0].rows, r => parseFloat(r.cells[column].textContent.replace(',', '')))
+		return counts.length > 5 && new Set(counts).size > 1 && counts.every((n, i) => i === 0 || counts[i - 1] <= n) ? 'sorted' : counts.join()
+	})()`)
+	if got != "sorted" {
+		b.t.Errorf("the least admitted customers first: got %s", got)
+	}
+}
+
+// checkLinkToADay follows the link of a customer, which shows the day on which most requests were refused.
+func checkLinkToADay(b *tab) {
+	b.t.Helper()
+	got := eval[string](b, `(async () => {
+		const a = document.querySelector('section:has(#worst) td a')
+		const plot = document.querySelector('figure' + a.hash + ' .plot')
+		const before = plot.dataset.shown
+		a.click()
+		await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+		const [from, to] = plot.dataset.shown.split(' ').map(Number)
+		return (before !== plot.dataset.shown && to - from <= 86400) + ' ' + plot.parentElement.querySelector('.readout').textContent + ' ' + plot.parentElement.querySelector('figcaption').textContent
+	})()`)
+	if !strings.HasPrefix(got, "true 2") || !strings.Contains(got, "Nov. Escape, or a double click, shows all.") || !strings.Contains(got, ", most on 2") {
+		b.t.Errorf("the link of a customer shows %s, want a day of November", got)
 	}
 }
