@@ -32,7 +32,7 @@ RACE := ./redislimit/... $(addprefix ./cmd/weir/internal/,serve pace fetch) . ./
 	./front ./httplimit/... ./grpclimit ./promlimit ./otellimit ./sqllimit/... ./fetch \
 	$(addprefix ./cmd/weir/internal/,api auth decide peers kuadrant live metrics notice override resp rls top traces)
 # The other packages, but for the measuring programs: their tests take minutes, and belong to CI. Again the slowest begin first.
-SLOW := $(addprefix github.com/weirflow/weir/,cmd/weir/internal/page/browsertest sqllimit/drivertest cmd/weir examples/worker \
+SLOW := $(addprefix github.com/weirflow/weir/,cmd/weir/internal/page/browsertest cmd/weir/internal/sqlengine/drivertest cmd/weir examples/worker \
 	internal/release internal/redistest cmd/weir/internal/rules)
 REST = $(SLOW) $(filter-out $(SLOW) $(shell go list $(RACE)) github.com/weirflow/weir/bench/%,$(shell go list work))
 # What -short makes shorter.
@@ -104,7 +104,7 @@ envoy-gateway-rules: deps ## compare with envoyproxy/ratelimit on the rules of E
 
 more: deps ## test what CI has no time for, an hour: layers, every driver, reloads, crashes, failovers, clients of other projects
 	@for n in 1 5; do $(STAGE) "below $$n layers" env WEIR_LAYERS=$$n go test -p 4 $(LAYERED) || exit; done
-	@$(STAGE) sql env WEIR_SQL_FAILOVER=1 go test -timeout 20m ./sqllimit/drivertest
+	@$(STAGE) sql env WEIR_SQL_FAILOVER=1 go test -timeout 20m ./cmd/weir/internal/sqlengine/drivertest
 	@$(STAGE) reloads env WEIR_TEST_RELOADS=10000 go test -race -timeout 20m -run 'TestReloadsUnderLoadLoseNoDecision$$' ./cmd/weir/internal/serve
 	@$(STAGE) outages env WEIR_REDIS_SHOW=1m WEIR_OUTAGE_SHOW=10s WEIR_SQL_SHOW=1m go test -count=1 -timeout 20m -run 'TestTwoDaemons' ./cmd/weir/internal/serve
 	@$(STAGE) replicas env WEIR_REPLICAS_SHOW=10s go test -count=1 -timeout 20m -run 'TestReplicasAreReplacedUnderLoad' ./cmd/weir/internal/serve

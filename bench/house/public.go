@@ -9,7 +9,7 @@ import (
 )
 
 // notPublic are the folders whose packages nobody else imports.
-var notPublic = []string{"bench", "cmd", "deploy", "docs", "drivertest", "examples", "internal", "node_modules", "site", "testdata"}
+var notPublic = []string{"bench", "cmd", "deploy", "docs", "examples", "internal", "node_modules", "site", "testdata"}
 
 // counted is the number of names of a package that its users may have to learn.
 type counted struct {

@@ -14,7 +14,7 @@ var layers = []layer{
 	{name: "functions", packages: []string{"internal/algorithm"}, mayUse: []string{"calendar"}}, // and of the standard library only what pure lists
 	{
 		name:     "proofs",
-		packages: []string{"limittest", "httplimit/httplimittest", "sqllimit/drivertest", "deploy/deploytest", "internal/*test", "internal/testprocess", "internal/vectors", "cmd/weir/internal/page/browsertest", "cmd/weir/internal/xdstest"},
+		packages: []string{"limittest", "httplimit/httplimittest", "deploy/deploytest", "internal/*test", "internal/testprocess", "internal/vectors", "cmd/weir/internal/page/browsertest", "cmd/weir/internal/sqlengine/drivertest", "cmd/weir/internal/xdstest"},
 		mayUse:   []string{"proofs", "kit", "engine kit", "root"},
 		standard: []string{"math/rand/v2", "net", "net/", "os", "os/", "testing"},
 	},
