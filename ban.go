@@ -14,8 +14,8 @@ import (
 // before, up to UpTo. A key without a ban for as long as UpTo begins anew.
 //
 // A Ban stands beside other limits of a rule, never alone, and at most once. It admits everything until it begins. Then it
-// refuses every cost, and knocking meanwhile does not extend it. What counts as a refusal is each Take that another limit of
-// the rule refuses, parallel ones as well: one burst of an honest client can be After refusals at once. A Peek, a Record, a
+// refuses every cost, and knocking meanwhile does not extend it. Each Take that another limit of the
+// rule refuses counts, parallel ones as well: one burst of an honest client can be After refusals at once. A Peek, a Record, a
 // Return, a cost that can never be admitted and a caller that waits for its turn do not count. Callers that share a key share
 // its ban.
 type Ban struct {

@@ -104,7 +104,7 @@ type Next func(ctx context.Context, call Call) (Answer, error)
 // perhaps a changed one, perhaps twice or never, and returns its answer. It must be safe for concurrent use, and quick:
 // [github.com/weirflow/weir/pace.Queue] makes calls of a Memory while its other callers wait.
 //
-// What belongs to e alone passes through: reservations settle on e, and [Find] finds the optional abilities of e.
+// Everything else passes through: reservations settle on e, and [Find] finds the optional abilities of e.
 func Wrap(e Engine, around func(ctx context.Context, call Call, next Next) (Answer, error)) Engine {
 	next := Next(e.Do)
 	switch below := e.(type) { // the same in fewer steps: a take in memory costs little more than one of them

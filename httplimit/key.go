@@ -28,7 +28,7 @@ func Header(name string) Key {
 // printf %s VALUE | sha256sum | cut -c1-32.
 //
 // The hash has no secret of its own, so that all processes and releases make the same key of a value without sharing one.
-// That protects values that nobody can guess, such as API keys and session tokens. Whoever reads the engine can find
+// That protects values that nobody can guess, such as API keys and session tokens. A reader of the engine can find
 // values that can be guessed, such as email addresses, by hashing guesses: make their keys with a function that uses an
 // HMAC under a secret.
 func Hashed(key Key) Key { return front.Hashed(key) }

@@ -18,7 +18,7 @@ import (
 type TransportOptions struct {
 	// Base sends the requests. Default: http.DefaultTransport.
 	Base http.RoundTripper
-	// Key names the requests that a server limits together. What a server says about one of them holds for all of
+	// Key names the requests that a server limits together. A server's answer to one of them holds for all of
 	// them. A request with an empty key is sent without any limit. Default: Host. If the server limits each credential
 	// or each resource apart, use for example Combine(Host, Credential).
 	Key Key

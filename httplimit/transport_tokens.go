@@ -88,7 +88,7 @@ func (u *usageReader) collect(c byte) bool {
 	return false
 }
 
-// take reads the whole object. What it leaves out is as an earlier one says.
+// take reads the whole object. Fields that it leaves out keep the values of an earlier one.
 func (u *usageReader) take() bool {
 	next := u.last
 	if json.Unmarshal(u.object, &next) != nil || next.tokens() == (obey.Tokens{}) {

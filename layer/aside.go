@@ -58,7 +58,7 @@ func (a *Aside) Add(call weir.Call, enforced weir.Decision) bool {
 	return true
 }
 
-// work decides what is queued, until nothing is left. What comes during a call of the engine shares the next one.
+// work decides the queued calls, until none is left. Calls that arrive while the engine is asked share the next one.
 func (a *Aside) work() {
 	for {
 		a.mu.Lock()

@@ -50,7 +50,7 @@ type guardCounts struct {
 // came too late, they must be spread over 100 ms, because a busy machine makes many calls late at once. Then the policy
 // answers at once, one call each 200 ms tries the engine, and 3 of these that succeed in a row close it.
 //
-// What was admitted under Local is recorded at the engine when it is back. Reservations of the engine are settled there,
+// Units admitted under Local are recorded at the engine when it is back. Reservations of the engine are settled there,
 // later if need be, and those of the policy here. Call Close to end the work in the background.
 func Guard(e weir.Engine, options GuardOptions) (*Guarded, error) {
 	if err := errors.Join(checkOver(e, guards), options.check()); err != nil {
@@ -74,7 +74,7 @@ func (g *Guarded) Unwrap() weir.Engine { return g.below }
 
 func (g *Guarded) rank() rank { return guards }
 
-// Close ends the work in the background. What was not recorded or settled by then is lost.
+// Close ends the work in the background. Units that are not recorded or settled by then are lost.
 func (g *Guarded) Close() { g.owed.close() }
 
 // around makes a call within the deadline, or answers by the policy.

@@ -52,7 +52,7 @@ type GuardChange struct {
 
 // OutageError is the error of a call that the policy Deny answers, or that no policy can answer. Nothing was admitted.
 //
-// It is unavailable for [weir.Unavailable]. What the engine takes for it after the deadline is given back, so that a caller
+// It is unavailable for [weir.Unavailable]. Units that the engine takes for it after the deadline are given back, so that a caller
 // may ask again. Only if the answer was lost may units stay spent.
 type OutageError struct {
 	Op      weir.Op

@@ -161,7 +161,7 @@ func (s *Shadowed) concerns(q weir.Request) bool {
 	return len(s.options.Candidates) == 0 || s.options.Candidates[q.Rule.Name()] != nil
 }
 
-// shadowOf returns the candidate of a rule, or the same limits, under the name of the shadow. Of a rule that has only slots,
+// shadowOf returns the candidate of a rule, or the same limits, under the name of the shadow. For a rule that has only slots,
 // or none, such as the parts of a reservation, it returns the same part.
 func (s *Shadowed) shadowOf(r *weir.Rule) *weir.Rule {
 	if known, ok := s.rules[r]; ok {

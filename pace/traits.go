@@ -20,7 +20,7 @@ type traits struct {
 // traitsOf returns the traits of a rule, which keeps them.
 func traitsOf(r *weir.Rule) *traits { return enginekit.Keep(r, newTraits) }
 
-// newTraits works out the traits of a rule. Of a cycle, one booking takes half the permits, so that other processes have some.
+// newTraits works out the traits of a rule. One booking of a cycle takes half the permits, so that other processes have some.
 func newTraits(r *weir.Rule) *traits {
 	t := &traits{capacity: math.MaxInt64, most: mostTogether}
 	for _, l := range r.Limits() {

@@ -272,8 +272,8 @@ func (r *run) lose() {
 	}
 }
 
-// agenda holds what is still to happen, as a heap with the earliest at its head. What happens at one instant happens in
-// the order in which it was added.
+// agenda holds the events to come, as a heap with the earliest at its head. Events of one instant happen in
+// the order in which they were added.
 type agenda struct {
 	due   []agendaItem
 	added uint64

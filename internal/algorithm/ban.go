@@ -8,7 +8,7 @@ import (
 // Ban refuses a key for a while after other limits of its rule have refused it often enough: a part beside other parts of one
 // rule, never alone.
 //
-// What a ban knows of a key is one state beside those of the other limits, and the same call decides it: in memory under the same
+// A ban keeps one state of a key beside those of the other limits, and the same call decides it: in memory under the same
 // locks, in Redis in the same script, in a store in the same row. A call that is admitted writes nothing of it, so a key that is
 // never refused has no state. A refusal by another limit of the rule is a strike, and writes the ban's state alone: the second
 // exception to the rule that what is refused writes nothing. While a ban lasts, nothing is written at all.

@@ -61,7 +61,7 @@ func Enlarged(limit weir.Limit, factor float64) (number int64, ok bool) {
 // Need returns the smallest burst or count with which a limit would have refused none of the events of a key, which are in order of
 // time. ok is false for a limit without such a number, and if none is large enough.
 //
-// What a key has used does not depend on the number as long as all is admitted. So Need takes everything from a limit that is large
+// As long as everything is admitted, the used units of a key do not depend on the number. So Need takes everything from a limit that is large
 // enough, and looks how much of it was ever missing.
 func Need(limit weir.Limit, events []Event) (number int64, ok bool) {
 	of, ok := numberOf(limit)

@@ -14,7 +14,7 @@ import (
 // Proposal is the tightest suggestion, or under a target in all one limit for all keys together.
 //
 // The tightest one gives one key the least within any hour, or any minute if the log is shorter than an hour, or any
-// second if it is shorter than a minute. Of equal ones it is the one that refuses more requests, and then the first.
+// second if it is shorter than a minute. Among equal ones it is the one that refuses more requests, and then the first.
 type Proposal struct {
 	Limit string `json:"limit"`
 	Form  string `json:"form,omitempty"` // of the suggestion

@@ -185,7 +185,7 @@ func (w *work) largest(holds func(int64) (bool, error)) (number int64, ok bool, 
 }
 
 // together decides in order of time with one window of the clock for all keys, if the target bounds what they get
-// together. Of one instant, the cheapest requests come first.
+// together. At one instant, the cheapest requests come first.
 func (s *search) together() (*Together, error) {
 	if s.target.kind != admitInAll {
 		return nil, nil

@@ -82,7 +82,7 @@ func (r *reader) resetOf(f *family) time.Duration {
 	return r.longest(f.reset)
 }
 
-// count reads a number of units, such as 100, 598.0, or 100;w=21600 with a window. Of a list, as in drafts before 06,
+// count reads a number of units, such as 100, 598.0, or 100;w=21600 with a window. In a list, as in drafts before 06,
 // the first counts.
 func (r *reader) count(text string) (n int64, window time.Duration, ok bool) {
 	text, _, _ = strings.Cut(text, ",")

@@ -185,7 +185,7 @@ func (s *State) learn(c *Config, t Ticket, now time.Time, announced []announce.Q
 	s.quotas = slices.DeleteFunc(s.quotas, func(q quota) bool { return q.outdated(s, t, now) })
 }
 
-// quota returns the quota of a name. Of too many, the oldest gives way.
+// quota returns the quota of a name. If there are too many, the oldest gives way.
 func (s *State) quota(name string) *quota {
 	for i := range s.quotas {
 		if s.quotas[i].name == name {

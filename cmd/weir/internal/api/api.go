@@ -25,7 +25,7 @@ type Options struct {
 	Log  *slog.Logger
 	// Serves reports whether the API answers requests with such a Host. Default: it answers all.
 	Serves func(*http.Request) bool
-	// Who returns who sent a request. Default: everyone may do everything.
+	// Who returns the sender of a request. Default: everyone may do everything.
 	Who func(*http.Request) *auth.Identity
 	// Keys are the busiest and most refused keys of the engine, for /v1/stats. Default: none.
 	Keys *top.Keys

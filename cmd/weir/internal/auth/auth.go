@@ -3,8 +3,8 @@
 // An [Identity] has scopes, each for every rule or for some. A request gets one in this way:
 //
 //  1. The server of a port marks the context of each connection with its [Port].
-//  2. [Of] looks at the bearer token of the request, then at the certificate of its connection. What shows neither is
-//     what the port lets anyone do.
+//  2. [Of] looks at the bearer token of the request, then at the certificate of its connection. A request with neither may
+//     do what the port lets anyone do.
 //  3. The handler asks [Identity.May], or stands behind [Port.Guard].
 package auth
 

@@ -15,7 +15,7 @@ import (
 // mostSentences bounds the sentences about the rules and plans of a file.
 const mostSentences = 5
 
-// Who returns what the requests of a log are counted by, of all rules together: customers or clients.
+// Who returns the subject that requests are counted by, over all rules: customers or clients.
 func Who(r replay.Report) string {
 	if r.Customers > 0 {
 		return customer

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// ReadFile reads a file of at most a number of bytes. Of a larger one it reads no more than that, whatever its size says: it may
+// ReadFile reads a file of at most a number of bytes. It reads no more than that from a larger one, whatever its size says: it may
 // be a pipe that never ends.
 func ReadFile(name string, most int64) ([]byte, error) {
 	file, err := os.Open(name)

@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// A hold is units that are taken for a request whose true cost is known after it. Whoever commits its id counts that cost. Units
+// A hold is units that are taken for a request whose true cost is known after it. The caller that commits its id counts that cost. Units
 // that nobody commits come back at the end of the hold's life, by a timer of this daemon.
 //
 // Two marks in the engine have that happen once, whichever daemons are asked: see the constants committed and over. A commit counts

@@ -17,7 +17,7 @@ const (
 	maxRuleName = 128  // bytes
 )
 
-// Limits keep what was made of limits in calls. Of more than maxLimits they drop some, which are made again at their next call:
+// Limits keep the rules made from limits in calls. Above maxLimits they drop some, which are made again at their next call:
 // the state is in the engine. The zero Limits are empty.
 type Limits[L comparable, Made any] struct {
 	mu   sync.RWMutex

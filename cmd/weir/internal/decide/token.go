@@ -43,7 +43,7 @@ type reserved struct {
 	For    *askedFor `json:"f,omitempty"` // nil if the request itself was asked for
 }
 
-// askedFor is the rule and the key that were asked for, where another rule paid. Who may ask for these may settle.
+// askedFor is the rule and the key that were asked for, where another rule paid. A caller that may ask for these may settle.
 type askedFor struct {
 	Rule string `json:"r"`
 	Key  []byte `json:"k"`
@@ -108,7 +108,7 @@ func (f *InForce) requestsOf(r *reservation) ([]weir.Request, error) {
 	return requests, nil
 }
 
-// ruleOf returns the rule in force of a reserved request, or nil. What was reserved while its rule was a shadow has taken nothing of the
+// ruleOf returns the rule in force of a reserved request, or nil. A reservation made while its rule was a shadow has taken nothing of the
 // rule, and what a rule had taken comes back to it.
 func (f *InForce) ruleOf(asked reserved) *weir.Rule {
 	rule := f.known[asked.Rule]

@@ -9,7 +9,7 @@ import (
 )
 
 // Import makes rules of our own of the files. A rule matches the entries that lead to its descriptor, without those for
-// which the files have a better descriptor: of the same key, or with a further entry. What has no counterpart is noted.
+// which the files have a better descriptor: of the same key, or with a further entry. Settings without a counterpart are noted.
 func Import(c *Config) *imported.Result {
 	m := &importer{config: c, names: map[string]bool{}, Result: &imported.Result{}}
 	for _, text := range []string{

@@ -142,7 +142,7 @@ func (t *terms) onEngine(o *Options, limits []weir.Limit) (err error) {
 // longestFlush bounds the time that a filter takes to give back what was booked. It ends within the grace of a signal.
 const longestFlush = 900 * time.Millisecond
 
-// flush waits until what the lines that leave had booked is given back. What the engine does not take stays spent.
+// flush waits until what the lines that leave had booked is given back. Units that the engine does not take back stay spent.
 func (t *terms) flush(ctx context.Context) {
 	if t.queue == nil {
 		return

@@ -61,7 +61,7 @@ the rules read.`,
 			return printImported(cmd, made, *shadow, args[0], "limits are the directives limit_req; docs/howto/gateways.md#move-nginxs-limits says what can be imported")
 		},
 	}
-	cmd.Flags().BoolVar(&logFormat, "log-format", false, "print, in place of the rules, how nginx logs what they read, for weir replay and weir rules diff --log")
+	cmd.Flags().BoolVar(&logFormat, "log-format", false, "print, in place of the rules, how nginx logs the fields that they read, for weir replay and weir rules diff --log")
 	return cmd
 }
 

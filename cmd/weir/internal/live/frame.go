@@ -21,7 +21,7 @@ func timeOf(t time.Time) Time { return Time(math.Round(float64(t.UnixMilli())) /
 // TimeOf returns a time as messages have it.
 func TimeOf(t time.Time) Time { return timeOf(t) }
 
-// Message is one event of the stream. What has not changed since the last event is left out.
+// Message is one event of the stream. Unchanged fields are left out.
 type Message struct {
 	At        Time                `json:"at"`
 	All       bool                `json:"all,omitempty"` // nothing is left out: forget what went before

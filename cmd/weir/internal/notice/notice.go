@@ -54,7 +54,7 @@ type Notices struct {
 	spread  int64 // how much sooner than a threshold to look, because other daemons count too
 }
 
-// The bounds of notices. What finds no room is looked at again at a later call of its key.
+// The bounds of notices. A key that finds no room is looked at again at a later call.
 const (
 	mostLooks    = 4096
 	otherDaemons = 8 // that may count as much as this one without making it late

@@ -85,7 +85,7 @@ type state struct {
 	busy  bool  // a look is under way
 }
 
-// table keeps what is known of keys. What it drops is looked at once more, and the marks are in the engine. The zero table is empty.
+// table keeps the known figures of keys. Dropped keys are looked at once more, and the marks are in the engine. The zero table is empty.
 type table struct{ shards [shards]shard }
 
 type shard struct {

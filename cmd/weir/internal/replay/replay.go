@@ -90,8 +90,8 @@ func Command() *cobra.Command {
 	flags.StringVar(&o.cost, "cost", "", "read the cost of each line from this `FIELD` of JSON lines; without it each costs 1")
 	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
 	flags.BoolVar(&o.names, "names", false, "show keys in the page of --report, which masks them by default")
-	flags.StringVar(&o.customers, "customers", "", "name the customers whose keys are in this `FILE`, lines of a key and a name, in what is printed and in the page of --report")
-	flags.Float64Var(&o.price, "price", 0, "with --config: say what the units of costs come to, each at this `PRICE`")
+	flags.StringVar(&o.customers, "customers", "", "name customers in the output and in the page of --report, from lines of a key and a name in this `FILE`")
+	flags.Float64Var(&o.price, "price", 0, "with --config: add up the costs, at this `PRICE` a unit")
 	o.reading.addFlags(cmd)
 	o.holds.addFlags(cmd)
 	flags.Lookup("config").Usage = "decide by the rules of this `FILE`, or of a directory, as weir serve does; repeat the flag to compare files"

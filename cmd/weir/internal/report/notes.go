@@ -49,7 +49,7 @@ func (p *replayPage) boundNotes(limits string) {
 		p.Notes = append(p.Notes, fmt.Sprintf("Tables have at most %d rows, so that the page stays below %s bytes.", p.rows, cli.Thousands(mostBytes)))
 	}
 	if n := len(p.Result.Limits); n > len(p.drawn) {
-		p.Notes = append(p.Notes, fmt.Sprintf("Pictures and tables of %s are those of the %d %s of %d that refuse most.", p.who.many, len(p.drawn), limits, n))
+		p.Notes = append(p.Notes, fmt.Sprintf("Pictures and tables of %s show the %d %s of %d that refuse most.", p.who.many, len(p.drawn), limits, n))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/page"
 )
 
-// Bounds of a page. What they cut, the page says.
+// Bounds of a page, which says where they cut.
 const (
 	MostRows      = 200     // of a table
 	MostTimelines = 10      // of the clients that a limit refuses most

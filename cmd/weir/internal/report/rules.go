@@ -183,7 +183,7 @@ func (p *rulesPage) notes() {
 		"What a customer would need is the burst or count of its limit with which nothing of its requests would have been refused, as they came.")
 	p.boundNotes("files and rules")
 	p.Notes = append(p.Notes,
-		"The rules decided as those of a daemon do: all that match a request decide it together, in order of time. A refused request counts for the rule that the answer of the daemon names.",
+		"The rules decided as in a daemon: all that match a request decide it together, in order of time. A refused request counts for the rule that the answer of the daemon names.",
 		"A shadow or a candidate refuses nobody. Its row is what it would have refused.",
 		"A refused client may have come back later, or gone away. A log does not say, so that the replay went on as the log did.")
 	p.lastNotes()

@@ -285,7 +285,7 @@ func (c *conn) makeRoom(need int) {
 	c.space = space
 }
 
-// arrives reads while a command waits. It cancels when the client leaves. What the client sends meanwhile stays for later;
+// arrives reads while a command waits. It cancels when the client leaves. Further bytes of the client stay for later;
 // once there is no room for it, the departure of the client is noticed after the wait only.
 func (c *conn) arrives(cancel context.CancelFunc) (end func()) {
 	c.makeRoom(len(c.in))

@@ -300,7 +300,7 @@ func (c *call) metadata(passed []*part) *structpb.Struct {
 	return s
 }
 
-// merge adds fields. Of a field that is in both, structs are merged, and otherwise the first stays.
+// merge adds fields. If both have a field, structs are merged, and otherwise the first stays.
 func merge(into, fields map[string]any) {
 	for name, value := range fields {
 		before, twice := into[name]

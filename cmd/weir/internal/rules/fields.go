@@ -105,7 +105,7 @@ func init() {
 	tlsFields = fields[loader]{
 		file("cert", "tls-cert", "The file of the daemon's certificate."),
 		file("key", "tls-key", "The file of the key of cert."),
-		file("client_ca", "tls-client-ca", "The file of the certificate that signs those of callers."),
+		file("client_ca", "tls-client-ca", "The file of the certificate that signs the callers' certificates."),
 	}
 	ruleFields = fields[draft]{
 		{"name", "The name of the rule. State belongs to it.", namesOf(maxName), func(n node, d *draft) { d.Name = ruleName(n) }},

@@ -174,7 +174,7 @@ func cleanPath(text string) (clean string, agreed bool) {
 	if isUnusual(text) {
 		text, agreed, sure = usualPath(text)
 	}
-	// Of http:/a some servers read the path /a, and of //a/b many read the path /b, of the host a.
+	// Some servers read http:/a as the path /a, and many read //a/b as the path /b of the host a.
 	agreed = agreed && !strings.HasPrefix(text, "//")
 	if !strings.HasPrefix(text, "/") {
 		agreed = agreed && !strings.Contains(text, ":")

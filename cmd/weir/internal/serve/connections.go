@@ -115,7 +115,7 @@ func (c *connections) forget(conn *connection) {
 	delete(c.all, conn)
 }
 
-// Read notices the beginning of a request. What arrives over an evicted connection is not decided.
+// Read notices the beginning of a request. A request that arrives over an evicted connection is not decided.
 func (conn *connection) Read(b []byte) (int, error) {
 	n, err := conn.Conn.Read(b)
 	conn.of.mu.Lock()

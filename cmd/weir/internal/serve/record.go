@@ -37,7 +37,7 @@ type recordOptions struct {
 
 func (o *recordOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.path, "record", "", "write what is asked to `FILE`, as JSON lines that weir replay reads")
+	flags.StringVar(&o.path, "record", "", "write each request to `FILE`, as JSON lines that weir replay reads")
 	flags.StringVar(&o.share, "record-share", "100%", "record this `SHARE` of the keys, each of them whole")
 	flags.IntVar(&o.size, "record-size", 100, "begin a new file after `N` megabytes")
 	flags.IntVar(&o.files, "record-files", 5, "keep `N` full files: FILE.1 is the newest")

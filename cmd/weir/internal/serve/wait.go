@@ -20,7 +20,7 @@ func (o *waitOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&o.longest, "max-wait", decide.DefaultWait, "let a caller of /v1/wait or /v1/reserve wait this long at most")
 	flags.IntVar(&o.callers, "max-waiting", 0, "let at most `N` callers wait at a time (default half of --max-connections)")
-	flags.BoolVar(&o.asks, "no-booking", false, "have every waiting caller ask, so that those of several keys get their share of a key beside those of it alone")
+	flags.BoolVar(&o.asks, "no-booking", false, "have every waiting caller ask, so that callers of several keys get their share beside callers of one")
 }
 
 // check refuses flags that are out of bounds. A waiting caller keeps its connection, so others need some.

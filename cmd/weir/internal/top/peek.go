@@ -60,7 +60,7 @@ func (k *Keys) peek(ctx context.Context, engine weir.Engine, now time.Time) {
 	}
 }
 
-// spend takes peeks out of the credit. What it has beyond a batch is forgotten, so that calls of an hour ago allow no peeks now.
+// spend takes peeks out of the credit. Credit beyond a batch is forgotten, so that calls of an hour ago allow no peeks now.
 func (k *Keys) spend(peeks int) {
 	for {
 		credit := k.credit.Load()

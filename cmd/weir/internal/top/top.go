@@ -1,7 +1,7 @@
 // Package top counts the takes of each rule, and finds its keys with the most calls and those that have used most of their limit,
 // in bounded memory, whatever the engine.
 //
-// [Keys.Sample] looks at the requests of a decision. Each counts as a take of its rule. Of a busy rule one request in 32, drawn at
+// [Keys.Sample] looks at the requests of a decision. Each counts as a take of its rule. For a busy rule, one request in 32, drawn at
 // random, is a sample: it stands for 32 in a [sketch] of its rule, and its key may be one of the [fullest]. [Keys.Peek] looks at the
 // keys of samples beside the calls. [Keys.ServeHTTP] answers GET /v1/top.
 package top
