@@ -67,16 +67,40 @@ func (n *Notices) lookAt(ctx context.Context, all []look) {
 			}
 		}
 	}
-	for i, r := range n.each(ctx, takes) {
+	before := n.overflow()
+	taken := n.each(ctx, takes)
+	crowded := n.overflow() != before
+	for i, r := range taken {
 		m := marks[i]
 		switch d := &found[m.of].Decision; {
 		case r.Err != nil:
 			found[m.of].Err = cmp.Or(found[m.of].Err, r.Err)
-		case r.Decision.Allowed:
+		case r.Decision.Allowed, crowded && n.shares(ctx, takes[i]) && n.seen.isNew(all[m.of].id, unitsAt(d.Limit, m.percent)):
 			n.tell(newEvent(&all[m.of], d, m.percent, "msg_"+rand.Text()))
 		}
 	}
 	n.finish(ctx, all, found)
+}
+
+// overflow returns how many marks were taken or peeked at on states that keys without room in the memory engine share.
+func (n *Notices) overflow() uint64 {
+	if n.memory == nil {
+		return 0
+	}
+	for _, r := range n.memory.Stats().Rules {
+		if r.Rule == MarkRule {
+			return r.Overflow
+		}
+	}
+	return 0
+}
+
+// shares reports whether a mark is on such a state, so that a refusal may be due to that of another key. This process is then the only
+// one that tells, and goes by what it has seen.
+func (n *Notices) shares(ctx context.Context, take weir.Call) bool {
+	before := n.overflow()
+	n.each(ctx, []weir.Call{{Op: weir.OpPeek, Requests: take.Requests}})
+	return n.overflow() != before
 }
 
 // finish notes the outcome of looks. Those that failed are tried again after a pause, and once more after that.
@@ -131,7 +155,7 @@ func (n *Notices) each(ctx context.Context, calls []weir.Call) []weir.Result {
 
 // after returns what is known after a look.
 func (n *Notices) after(l *look, d *weir.Decision, now time.Time) state {
-	known := state{until: now.Add(lasts(l.quota, d)).UnixNano(), next: math.MaxInt64, left: math.MaxInt64}
+	known := state{told: usedOf(d), until: now.Add(lasts(l.quota, d)).UnixNano(), next: math.MaxInt64, left: math.MaxInt64}
 	for _, percent := range thresholds {
 		if at, used := unitsAt(d.Limit, percent), usedOf(d); used < at {
 			known.next, known.left = at, max((at-used)/n.spread, 1)

@@ -45,7 +45,8 @@ type Options struct {
 // Notices tell of thresholds. They are safe for concurrent use.
 type Notices struct {
 	options Options
-	secret  []byte // of the HMAC of keys
+	memory  *weir.Memory // the engine, unless others share it
+	secret  []byte       // of the HMAC of keys
 	seed    maphash.Seed
 	seen    table
 	looks   chan look
@@ -65,6 +66,7 @@ const (
 func New(o Options) *Notices {
 	logs, _ := weir.New(weir.TokenBucket{Rate: weir.Rate{Count: logsPerSec, Period: time.Second}, Burst: 100}) // a good limit
 	n := &Notices{options: o, secret: []byte(rand.Text()), seed: maphash.MakeSeed(), looks: make(chan look, mostLooks), logs: logs, spread: 1}
+	n.memory, _ = weir.Find[*weir.Memory](o.Engine)
 	if o.Hook != nil {
 		n.secret = o.Hook.secrets[0]
 	}

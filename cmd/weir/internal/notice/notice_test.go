@@ -208,3 +208,40 @@ func BenchmarkDecided(b *testing.B) {
 		})
 	}
 }
+
+// Where keys have no room in the memory engine, marks share states, and one refuses another. Each threshold is told once all the same.
+func TestMarksThatShareStatesRefuseNoEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := weir.NewMemory(weir.MemoryOptions{MaxKeys: 600})
+		c, r := collect(t, memory, Options{}), rule(t, "r=fixed window 10/d")
+		take := func(key string) (shared bool) {
+			before := memory.Stats().Rules[0].Overflow
+			if _, err := c.engine.Take(t.Context(), r.For(key, 1)); err != nil {
+				t.Fatal(err)
+			}
+			return memory.Stats().Rules[0].Overflow != before
+		}
+		_, _ = c.engine.Take(t.Context(), r.For("first", 1)) // so that the rule has statistics
+		var keys []string                                    // that have room, so that the marks have none
+		for k := range 700 {
+			if key := strconv.Itoa(k); !take(key) {
+				keys = append(keys, key)
+			}
+		}
+		if len(keys) < 500 {
+			t.Fatalf("%d keys have room, want 500 at least", len(keys))
+		}
+		want := map[int][]int64{8: {80}, 9: {80}, 10: {80, 95, 100}}
+		for n := 2; n <= 10; n++ {
+			for _, key := range keys {
+				if take(key) {
+					t.Fatalf("key %s has no room", key)
+				}
+				c.settle("", "")
+			}
+			for _, key := range keys {
+				check(t, "key "+key, c.settle("r", key), want[n]...)
+			}
+		}
+	})
+}

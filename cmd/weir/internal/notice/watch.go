@@ -81,6 +81,7 @@ type state struct {
 	until int64 // Unix nanoseconds, from which on nothing is known
 	next  int64 // the used units at which the next threshold is
 	left  int64 // the units until the next look, of calls that do not tell what is used
+	told  int64 // the used units of the last look, whose thresholds were told
 	used  int64 // the most units that calls have told since the look that is under way
 	busy  bool  // a look is under way
 }
@@ -119,8 +120,20 @@ func (t *table) due(id uint64, now, used, cost int64) bool {
 		s.states[id] = known
 		return false
 	}
-	s.put(id, state{busy: true})
+	before := int64(0)
+	if ok && now < known.until {
+		before = known.told
+	}
+	s.put(id, state{busy: true, told: before})
 	return true
+}
+
+// isNew reports whether no look at a key has found so many used units, as far as is known.
+func (t *table) isNew(id uint64, units int64) bool {
+	s := &t.shards[id%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.states[id].told < units
 }
 
 // set notes the outcome of a look. It reports whether to look again at once, because calls came meanwhile that it may have missed.
@@ -131,7 +144,7 @@ func (t *table) set(id uint64, known state) (again bool) {
 	if before := s.states[id]; before.busy {
 		known.left += before.left
 		if again = before.used >= known.next || known.left <= 0; again {
-			known = state{busy: true}
+			known = state{busy: true, told: known.told}
 		}
 	}
 	s.put(id, known)
