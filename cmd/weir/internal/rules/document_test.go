@@ -102,6 +102,9 @@ func TestTheSchemaAgreesWithTheParser(t *testing.T) {
 			t.Errorf("the schema refuses an example: %v\n%s", err, block[1])
 		}
 	}
+	if err := validate(waterfall); err != nil {
+		t.Errorf("the schema refuses pools: %v", err)
+	}
 	known := []string{"unknown top field", "rules is a mapping", "rules is a text", "unknown field of a rule", "misspelt field", "no name", "name with a space",
 		"deny is no flag", "match is another word", "match is empty", "misspelt missing", "negative cost", "misspelt on_failure", "misspelt default", "limit is a mapping"}
 	content, err := os.ReadFile("testdata/errors.txt")
