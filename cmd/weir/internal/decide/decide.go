@@ -261,7 +261,9 @@ func (d *Desk) Reset(ctx context.Context, who *auth.Identity, from string, reque
 // Took notes a decision on requests to take, and has shadows and candidates decide beside it. Those of rules that match
 // attributes are given, except those for which the caller may not ask; named rules have their candidates.
 func (d *Desk) Took(who *auth.Identity, requests, beside []weir.Request, inForce Made) {
-	d.recorded(requests, inForce)
+	if d.Recorded(requests, inForce.Allowed); inForce.PaidBy != "" {
+		d.replaced(requests, inForce)
+	}
 	if len(beside) == 0 {
 		beside = d.force.Load().besidesOf(requests)
 	} else {
@@ -279,11 +281,12 @@ func (d *Desk) Recorded(requests []weir.Request, allowed bool) {
 	}
 }
 
-// recorded notes a decision on requests, and who paid for others.
-func (d *Desk) recorded(asked []weir.Request, made Made) {
-	d.Recorded(asked, made.Allowed)
-	if d.options.PaidBy != nil {
-		made.replaced(asked, func(asked, paid *weir.Request) { d.options.PaidBy(asked.Rule.Name(), paid.Rule.Name()) })
+// replaced notes who paid in place of others.
+func (d *Desk) replaced(asked []weir.Request, made Made) {
+	for i := range asked {
+		if d.options.PaidBy != nil && made.PaidBy != "" && !sameKey(&asked[i], &made.On[i]) {
+			d.options.PaidBy(asked[i].Rule.Name(), made.On[i].Rule.Name())
+		}
 	}
 }
 

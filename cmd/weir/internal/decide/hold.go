@@ -44,7 +44,8 @@ func (d *Desk) Hold(ctx context.Context, domain string, requests []weir.Request,
 	}
 	got, err := d.get(Patient{Client: ctx}, asks, (*attempt).hold)
 	if err == nil {
-		d.recorded(asks, got.made)
+		d.Recorded(asks, got.made.Allowed)
+		d.replaced(asks, got.made)
 	}
 	if err != nil || !got.made.Allowed || got.hold == nil {
 		d.holds.room.leave(size)

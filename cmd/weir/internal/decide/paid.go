@@ -51,18 +51,6 @@ func (m *Made) find(asked, paid []weir.Request) {
 
 func sameKey(a, b *weir.Request) bool { return a.Key == b.Key && a.Rule.Name() == b.Rule.Name() }
 
-// replaced returns the places of the requests that others paid for.
-func (m *Made) replaced(asked []weir.Request, each func(asked, paid *weir.Request)) {
-	if m.PaidBy == "" {
-		return
-	}
-	for i := range asked {
-		if !sameKey(&asked[i], &m.On[i]) {
-			each(&asked[i], &m.On[i])
-		}
-	}
-}
-
 // Chained reports whether some requests have others that may be made in their place.
 func Chained(requests []weir.Request) bool {
 	for i := range requests {

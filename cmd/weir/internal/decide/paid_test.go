@@ -14,6 +14,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // pooled is a daemon with a floor of 2 for each tenant, and a pool of 3 for all.
@@ -44,7 +45,7 @@ func newPooled(t *testing.T, engine weir.Engine, text string) *pooled {
 	config := parsed(t, text)
 	p := &pooled{t: t}
 	p.Desk = New(Options{Engine: engine, Rules: config.Named(), Config: config, Log: slog.New(slog.DiscardHandler),
-		Secret: func(context.Context) ([]byte, error) { return []byte("secret"), nil },
+		Secret: func(context.Context) ([]byte, error) { return []byte("secret"), nil }, Wait: WaitOptions{Longest: 2 * time.Hour},
 		PaidBy: func(asked, paid string) { p.paid = append(p.paid, paid+" for "+asked) }})
 	return p
 }
@@ -189,15 +190,18 @@ func TestAHoldAndItsCommitGoToThePool(t *testing.T) {
 func leaving(e weir.Engine, leave func()) weir.Engine {
 	return weir.Wrap(e, func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 		a, err := next(ctx, call)
-		if a.Decision.Allowed && len(call.Requests) > 0 && call.Requests[0].Rule.Name() == "pool" && (call.Op == weir.OpTake || call.Op == weir.OpReserve) {
-			leave()
+		for i := range enginekit.Decisions(&call) {
+			c, made, _, _ := enginekit.DecisionAt(&call, &a, err, i)
+			if made.Allowed && c.Requests[0].Rule.Name() == "pool" && (c.Op == weir.OpTake || c.Op == weir.OpReserve) {
+				leave()
+			}
 		}
 		return a, err
 	})
 }
 
 func TestWhatAPoolPaidForAClientThatLeftComesBackToIt(t *testing.T) {
-	for _, patience := range []time.Duration{0} {
+	for _, patience := range []time.Duration{0, time.Second} {
 		for name, ask := range map[string]func(*pooled, Patient) error{
 			"a wait": func(p *pooled, of Patient) error { _, err := p.Wait(of, p.asks("a", 2)); return err },
 			"a reservation": func(p *pooled, of Patient) error {

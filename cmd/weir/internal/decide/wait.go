@@ -128,7 +128,8 @@ func (d *Desk) Reserve(p Patient, requests []weir.Request) (made Made, token str
 	if err != nil {
 		return got.made, "", 0, err
 	}
-	d.recorded(got.asks, got.made)
+	d.Recorded(got.asks, got.made.Allowed)
+	d.replaced(got.asks, got.made)
 	if got.hold == nil || !got.made.Allowed {
 		return got.made, "", Lease(got.made.On), nil
 	}
