@@ -73,6 +73,7 @@ func (l *loader) checkOtherwise() {
 		}
 		d.blocks = d.blocking()
 	}
+	markUntold(l.config.Rules)
 }
 
 // checkStandsIn notes limits that a rule of a chain cannot have.

@@ -137,8 +137,12 @@ func (c *Config) Recorded(rule, key string, hashed bool, cost int64, o *Outcome)
 		o.Beside, o.BesideRules = append(o.Beside, limit.For(key, cost)), append(o.BesideRules, r)
 		return true
 	}
-	if at := slices.IndexFunc(r.chain, func(p *Rule) bool { return !r.tells(p, hashed) }); at >= 0 {
-		o.Undecided = append(o.Undecided, Undecided{r, "what the rule " + r.chain[at].Name + " in its place reads"})
+	if r.untold[untoldOf(hashed)] {
+		why := "the calls of others that the rule " + r.chain[0].Name + " pays for"
+		if at := slices.IndexFunc(r.chain, func(p *Rule) bool { return !r.tells(p, hashed) }); at >= 0 {
+			why = "what the rule " + r.chain[at].Name + " in its place reads"
+		}
+		o.Undecided = append(o.Undecided, Undecided{r, why})
 		return true
 	}
 	q := limit.For(key, cost)
@@ -148,6 +152,46 @@ func (c *Config) Recorded(rule, key string, hashed bool, cost int64, o *Outcome)
 		o.Beside, o.BesideRules = append(o.Beside, r.Candidate.For(key, cost)), append(o.BesideRules, r)
 	}
 	return true
+}
+
+// untoldOf returns the place in Rule.untold of recordings with keys, or with hashes of them.
+func untoldOf(hashed bool) int {
+	if hashed {
+		return 1
+	}
+	return 0
+}
+
+// markUntold marks the rules whose calls a recording does not tell, because it does not say what a pool reads of them, or which of their
+// limits decides. Then nobody knows what is left in that pool, so the other rules that name it are marked, too.
+func markUntold(rules []*Rule) {
+	floors, shared := map[*Rule][]*Rule{}, map[string]bool{}
+	for _, r := range rules {
+		shared[r.Budget] = true
+		for _, p := range r.chain {
+			if !r.Pool {
+				floors[p] = append(floors[p], r)
+			}
+		}
+	}
+	for place, hashed := range []bool{false, true} {
+		var todo []*Rule
+		for _, r := range rules {
+			if len(r.chain) > 0 && !r.Pool && (shared[r.Name] || len(r.plans) > 0 || hashed && len(r.keys) > 0 || slices.ContainsFunc(r.chain, func(p *Rule) bool { return !r.tells(p, hashed) })) {
+				todo = append(todo, r)
+			}
+		}
+		passed := map[*Rule]bool{}
+		for ; len(todo) > 0; todo = todo[1:] {
+			todo[0].untold[place] = true
+			for _, p := range todo[0].chain {
+				if !passed[p] {
+					passed[p] = true
+					todo = append(todo, floors[p]...)
+				}
+			}
+		}
+	}
 }
 
 // tells reports whether a key of the rule, or the hash of one, is all that a pool reads of a request.

@@ -271,7 +271,9 @@ func TestARecordingHasThePoolsThatItsKeyTells(t *testing.T) {
 attributes: [tenant, region]
 rules:
   - {name: same, match: any, key: tenant, limit: 5/m, otherwise: each}
-  - {name: hashed, match: any, key: tenant, hashed: true, limit: 5/m, otherwise: each}
+  - {name: hashed, match: any, key: tenant, hashed: true, limit: 5/m, otherwise: apart}
+  - {name: beside, match: any, key: tenant, limit: 5/m, otherwise: apart}
+  - {name: apart, match: otherwise, key: tenant, limit: 50/m}
   - {name: other, match: any, key: tenant, limit: 5/m, otherwise: regional}
   - {name: costly, match: any, key: tenant, limit: 5/m, otherwise: dear}
   - {name: planned, match: any, key: tenant, limit: 5/m, otherwise: plans}
@@ -291,7 +293,8 @@ rules:
 		{"same", false, `same=5/m of "a" costs 3, otherwise each=50/m of "a" costs 3, otherwise all=60/m of "" costs 3`},
 		{"same", true, `same=5/m of "a" costs 3, otherwise each=50/m of "a" costs 3, otherwise all=60/m of "" costs 3`},
 		{"single", false, `single=5/m of "a" costs 3, otherwise keys=60/m of "a" costs 3`},
-		{"single", true, ""}, {"hashed", false, ""}, {"other", false, ""}, {"costly", false, ""}, {"planned", false, ""},
+		{"single", true, ""}, {"hashed", false, ""}, {"beside", false, ""}, // nobody knows what hashed left in its pool
+		{"other", false, ""}, {"costly", false, ""}, {"planned", false, ""},
 	} {
 		var o Outcome
 		if !config.Recorded(c.rule, "a", c.hashed, 3, &o) || (len(o.Undecided) == 1) != (c.want == "") {

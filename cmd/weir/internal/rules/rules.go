@@ -115,6 +115,7 @@ type Rule struct {
 	costFrom int                 // a slot, or -1
 	ownCost  bool                // of a pool: it does not have the cost of the rule that it stands in for
 	chain    []*Rule             // the pools that are asked in its place, in order
+	untold   [2]bool             // see markUntold
 	blocks   map[*weir.Rule]bool // the limits that refuse all, so no pool is asked in place of them
 	places   []placed
 }
