@@ -72,6 +72,8 @@ type RuleReport struct {
 	InAll int64 `json:"refused_in_all,omitempty"`
 	// Elsewhere counts requests that the rule decided and another rule refused.
 	Elsewhere int64 `json:"refused_elsewhere,omitempty"`
+	// Paid counts requests that the rule refused and that another one paid for in its place, by `otherwise`.
+	Paid int64 `json:"paid_elsewhere,omitempty"`
 	// Clients are those that were refused at least once.
 	Clients int `json:"clients_refused"`
 	// Customers are those of Clients that are customers, of all rules together.

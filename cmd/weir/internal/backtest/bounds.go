@@ -19,7 +19,8 @@ import (
 // What the lenient engine refuses at the latest instant was refused, and what the strict one admits at the earliest, together with
 // all requests that may have come before within their bounds, was admitted. All other decisions are unsure. That is sound for limits
 // that admit no less later, and whose keys are no fuller, at a later instant, for units taken less or earlier: all limits of Weir,
-// except logs that count refused attempts or keep a gap, of which all decisions are unsure.
+// except logs that count refused attempts or keep a gap, of which all decisions are unsure. So are those of keys that may have refused
+// something of which another rule was asked in their place.
 //
 // The events begin and end in one sweep of time. An event that began and has not ended is pending at its keys. When an event ends,
 // its keys must have room for everything pending, at the last instant at which the strict engine counted something, or at the begin
@@ -101,13 +102,13 @@ func (b *bounds) begin(s *eventState, e *event, o *outcome) error {
 	from, to := e.from(), e.to()
 	for i := range o.asks {
 		k := b.key(o, i)
-		if k.never || k.odd || k.mayBeBanned() {
+		if k.never || k.odd || k.chained || k.mayBeBanned() {
 			continue
 		}
-		if err := b.heal(k, from, o.requests[i]); err != nil {
+		if err := b.heal(k, from, o.alone(i)); err != nil {
 			return err
 		}
-		fits, err := b.lenient.peek(to-1, o.requests[i])
+		fits, err := b.lenient.peek(to-1, o.alone(i))
 		if err != nil {
 			return err
 		}
@@ -126,6 +127,13 @@ func (b *bounds) begin(s *eventState, e *event, o *outcome) error {
 		k.pending = min(k.pending, math.MaxInt64-o.requests[i].Cost) + o.requests[i].Cost
 	}
 	return nil
+}
+
+// alone returns a request without what is asked in its place: the engines of bounds try no pool.
+func (o *outcome) alone(i int) weir.Request {
+	q := o.requests[i]
+	q.Otherwise = nil
+	return q
 }
 
 // heal resets a key in the strict engine, which may have counted more than fits, once everything is certainly forgotten.
@@ -153,13 +161,13 @@ func (b *bounds) end(s *eventState, e *event, o *outcome) (sure bool, err error)
 		if k.never {
 			continue
 		}
-		d, err := b.strict.record(&k.strict, e.to()-1, o.requests[i])
+		d, err := b.strict.record(&k.strict, e.to()-1, o.alone(i))
 		if err != nil {
 			return false, err
 		}
 		k.full = k.full || d.Unrecorded
 		if sure && !b.lenient.passed(&k.lenient, e.from()) {
-			if _, err := b.lenient.record(&k.lenient, e.from(), o.requests[i]); err != nil {
+			if _, err := b.lenient.record(&k.lenient, e.from(), o.alone(i)); err != nil {
 				return false, err
 			}
 		}
@@ -176,7 +184,7 @@ func (b *bounds) room(s *eventState, o *outcome) (sure bool, err error) {
 			continue
 		}
 		at := max(k.began, k.strict.at)
-		all := o.requests[i]
+		all := o.alone(i)
 		all.Cost = k.pending
 		fits, err := b.strict.peek(at, all)
 		if err != nil {
@@ -185,7 +193,7 @@ func (b *bounds) room(s *eventState, o *outcome) (sure bool, err error) {
 		if !fits || k.full || b.strict.evicted(&k.strict, at) {
 			k.failed = b.turn
 		}
-		sure = sure && !k.odd && !k.mayBeBanned() && k.failed <= s.began
+		sure = sure && !k.odd && !k.chained && !k.mayBeBanned() && k.failed <= s.began
 	}
 	return sure && !o.open, nil
 }

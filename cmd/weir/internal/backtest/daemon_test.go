@@ -45,6 +45,8 @@ func randomFile(random *rand.Rand) string {
 			b.WriteString("    shadow: true\n")
 		case 3:
 			b.WriteString("    candidate: 1/s\n")
+		case 4, 5, 6:
+			fmt.Fprintf(&b, "    otherwise: p%d\n", random.IntN(3))
 		}
 		fmt.Fprintf(&b, "    limit: %s\n", pick(random, "3/s", "token bucket 5/m burst 9", "fixed window 9/10s", "sliding window 7/10s", "sliding log 6/5s", "[4/s, fixed window 30/1m]", "quota 40/day", "rate gate 3/s"))
 		key := pick(random, "", "client", "[client, path]", "header.x-api-key", "host", "plan")
@@ -58,7 +60,24 @@ func randomFile(random *rand.Rand) string {
 			b.WriteString("    cost: {from: units, default: 2}\n")
 		}
 	}
+	writePools(random, &b)
 	return b.String()
+}
+
+// writePools writes three pools, some of which name another.
+func writePools(random *rand.Rand, b *strings.Builder) {
+	for i := range 3 {
+		fmt.Fprintf(b, "  - name: p%d\n    match: otherwise\n    limit: %s\n", i, pick(random, "fixed window 9/1m", "token bucket 1/s burst 5", "sliding window 20/1m", "sliding log 6/30s"))
+		if key := pick(random, "", "", "client", "header.x-api-key", "plan"); key != "" {
+			fmt.Fprintf(b, "    key: %s\n    missing: %s\n", key, pick(random, "share", "refuse", "skip"))
+		}
+		if i < 2 && random.IntN(2) == 0 {
+			fmt.Fprintf(b, "    otherwise: p%d\n", i+1)
+		}
+		if random.IntN(4) == 0 {
+			b.WriteString("    cost: 2\n")
+		}
+	}
 }
 
 // asked is a request, as a daemon is asked and as a log has it.
@@ -95,11 +114,12 @@ type daemon struct {
 	*api.API
 	now      int64
 	recorded strings.Builder
-	calls    []bool // that were recorded
+	calls    []bool              // that were recorded
+	paid     map[[2]string]int64 // requests by the rule that was asked and the one that paid
 }
 
 func newDaemon(config *rules.Config) *daemon {
-	d := &daemon{}
+	d := &daemon{paid: map[[2]string]int64{}}
 	log := slog.New(slog.DiscardHandler)
 	d.API = api.New(api.Options{Log: log, Desk: decide.New(decide.Options{
 		Engine: weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return d.now }}), Rules: config.Named(), Config: config, Log: log,
@@ -110,6 +130,7 @@ func newDaemon(config *rules.Config) *daemon {
 			}
 			d.calls = append(d.calls, allowed)
 		},
+		PaidBy: func(asked, paid string) { d.paid[[2]string{asked, paid}]++ },
 	})})
 	return d
 }
@@ -161,7 +182,7 @@ func trafficOf(t *testing.T, config *rules.Config, log, format string, longest t
 // A log with all attributes gives every decision of a daemon, by rules of all kinds, and so does the recording, except by rules with
 // plans, which it does not name.
 func TestALogGivesTheDecisionsOfADaemon(t *testing.T) {
-	refused, open := 0, 0
+	refused, open, paid := 0, 0, int64(0)
 	for seed := range randtest.Seeds(t, 150, 30) {
 		random := randtest.New(seed)
 		text := randomFile(random)
@@ -187,6 +208,7 @@ func TestALogGivesTheDecisionsOfADaemon(t *testing.T) {
 				refused++
 			}
 		}
+		paid += checkPaid(t, config, log.String(), d.paid)
 		if d.recorded.Len() == 0 {
 			continue
 		}
@@ -205,9 +227,32 @@ func TestALogGivesTheDecisionsOfADaemon(t *testing.T) {
 		turned := strings.NewReplacer(`"allowed":true`, `"allowed":false`, `"allowed":false`, `"allowed":true`)
 		checkOtherwise(t, config, turned.Replace(d.recorded.String()), sure)
 	}
-	if refused == 0 || open == 0 {
-		t.Errorf("%d requests are refused and %d recorded calls undecided, want some", refused, open)
+	if refused == 0 || open == 0 || paid == 0 {
+		t.Errorf("%d requests are refused, %d recorded calls undecided, and %d requests paid by pools; want some", refused, open, paid)
 	}
+}
+
+// checkPaid checks who paid for whom, and returns how many requests pools paid for.
+func checkPaid(t *testing.T, config *rules.Config, log string, want map[[2]string]int64) (all int64) {
+	t.Helper()
+	report, err := trafficOf(t, config, log, "", 0).Report(backtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, paid := map[string]int64{}, map[string]int64{}
+	for pair, n := range want {
+		asked[pair[0]], paid[pair[1]], all = asked[pair[0]]+n, paid[pair[1]]+n, all+n
+	}
+	for _, l := range report.Limits {
+		switch {
+		case l.RuleReport == nil || l.Rule == "":
+		case l.Paid != asked[l.Rule]:
+			t.Fatalf("others paid %d requests of %s, want %d", l.Paid, l.Rule, asked[l.Rule])
+		case config.Rule(l.Rule) != nil && config.Rule(l.Rule).Pool && l.Admitted != paid[l.Rule] && l.Unit == "":
+			t.Fatalf("%s paid %d requests, want %d", l.Rule, l.Admitted, paid[l.Rule])
+		}
+	}
+	return all
 }
 
 // checkOtherwise checks how many decisions on a recording differ from it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirflow/weir/internal/replay"
 	"github.com/weirflow/weir/internal/tape"
+	"github.com/weirflow/weir/layer"
 )
 
 // result is what a file would have decided.
@@ -28,6 +29,7 @@ type rowResult struct {
 	tally     *replay.Tally // nil if it decided nothing
 	inAll     int64
 	elsewhere int64
+	paid      int64 // by another rule
 	unsure    int64
 	otherwise int64
 	lacks     map[string]int64
@@ -38,7 +40,8 @@ type rowResult struct {
 // decision is what a file decides on one event.
 type decision struct {
 	weir.Decision
-	by int // the row that refuses, or -1
+	by   int            // the row that refuses, or -1
+	paid []weir.Request // what was taken, if some of it in place of others
 }
 
 // decide decides the events in order. It calls each, if it is not nil, with the decision on each of them.
@@ -49,11 +52,15 @@ func (t *Traffic) decide(at int, progress func(), each func(event int, o *outcom
 		r.all = t.newTally()
 	}
 	engine := tape.New()
+	chains, err := layer.Otherwise(engine)
+	if err != nil {
+		return nil, fmt.Errorf("backtest: %w", err)
+	}
 	for i := range t.events {
 		engine.At(t.events[i].at)
 		number := t.numbers[at][i]
 		o := try.outcomes[number]
-		d, err := o.decide(engine, r.quiet[number])
+		d, err := o.decide(engine, chains, r.quiet[number])
 		if err != nil {
 			return nil, fmt.Errorf("backtest: %s: %w", try.name, err)
 		}
@@ -71,20 +78,41 @@ func (t *Traffic) decide(at int, progress func(), each func(event int, o *outcom
 	return r, nil
 }
 
-// decide makes the call of the engine, unless the rules decide without it, or the keys admit everything.
-func (o *outcome) decide(engine weir.Engine, quiet bool) (d decision, err error) {
+// decide makes the call of the engine, or of that for requests in place of others, unless the rules decide without it, or the keys
+// admit everything.
+func (o *outcome) decide(engine, chains weir.Engine, quiet bool) (d decision, err error) {
 	d.by = -1
 	switch {
 	case o.fate == admitted || quiet:
 		d.Allowed = true
 	case o.fate == refused:
 		d.by = o.by
+	case o.links != nil:
+		var a weir.Answer
+		a, err = chains.Do(context.Background(), weir.Call{Op: weir.OpTake, Requests: o.requests})
+		d.Decision, d.paid = a.Decision, a.Paid
 	default:
-		if d.Decision, err = engine.Take(context.Background(), o.requests...); err == nil && !d.Allowed {
-			d.by = o.refusedBy(&d.Decision)
-		}
+		d.Decision, err = engine.Take(context.Background(), o.requests...)
+	}
+	if err == nil && !d.Allowed && d.by < 0 {
+		d.by = o.refusedBy(&d.Decision)
 	}
 	return d, err
+}
+
+// payer returns the key that paid for a request, and its cost. other reports that it is not the one that was asked.
+func (o *outcome) payer(i int, d *decision) (by ask, cost int64, other bool) {
+	if d.paid == nil {
+		return o.asks[i], o.requests[i].Cost, false
+	}
+	n := 0
+	for q := o.requests[i].Otherwise; q != nil; q = q.Otherwise {
+		if q.Key == d.paid[i].Key && q.Rule.Name() == d.paid[i].Rule.Name() {
+			return o.links[i][n], q.Cost, true
+		}
+		n++
+	}
+	return o.asks[i], o.requests[i].Cost, false
 }
 
 // refusedBy returns the row of the rule that a refusal names.
@@ -111,7 +139,12 @@ func (t *Traffic) count(r *result, e *event, o *outcome, d decision) error {
 		if !d.Allowed && d.by != a.row {
 			r.rows[a.row].elsewhere++
 		} else {
-			t.countRow(r, a, e, d.Decision, o.requests[i].Cost)
+			by, cost, other := o.payer(i, &d)
+			if other {
+				r.rows[a.row].paid++
+				a = by
+			}
+			t.countRow(r, a, e, d.Decision, cost)
 			if !o.open && e.recorded && e.admitted != d.Allowed {
 				r.rows[a.row].otherwise++
 			}
@@ -185,7 +218,7 @@ func (t *Traffic) unnamed(r *result) {
 		return
 	}
 	for _, rule := range r.config.Rules {
-		if !r.named[rule] && !slices.Contains(r.config.ByName(), rule.Name) {
+		if !r.named[rule] && !rule.Pool && !slices.Contains(r.config.ByName(), rule.Name) {
 			r.rows[r.rowOf[rule]].lacks = map[string]int64{recordingLacks: t.recorded}
 		}
 	}

@@ -24,12 +24,13 @@ type keyring struct {
 
 // boundKey is a key of a row.
 type boundKey struct {
-	limit *weir.Rule // by which it is decided
-	facts *facts
-	total int64 // units of all requests
-	never bool  // it refuses and delays nothing whenever they come
-	odd   bool  // its decisions are all unsure: several limits in turn, or a log that counts refused attempts
-	busy  busy
+	limit   *weir.Rule // by which it is decided
+	facts   *facts
+	total   int64 // units of all requests
+	never   bool  // it refuses and delays nothing whenever they come
+	odd     bool  // its decisions are all unsure: several limits in turn, a log that counts refused attempts, or another rule in its place
+	chained bool  // what it refuses may be asked of another rule
+	busy    busy
 
 	full            bool   // the strict engine has counted less than there was
 	pending         int64  // units
@@ -104,6 +105,7 @@ func (b *keyring) total(o *outcome, n, spread int64) {
 			k.odd = k.odd || k.limit != nil || k.facts.odd
 			k.limit = q.Rule
 		}
+		k.chained = k.chained || q.Otherwise != nil
 	}
 }
 

@@ -60,7 +60,7 @@ func TestAnEngineAdmitsWhatNeedsNone(t *testing.T) {
 		for _, i := range order {
 			now = instants[i]
 			number := traffic.numbers[0][i]
-			d, err := keys.outcomes[number].decide(engine, false)
+			d, err := keys.outcomes[number].decide(engine, nil, false)
 			if err != nil {
 				t.Fatal(err)
 			}

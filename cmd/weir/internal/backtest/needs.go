@@ -57,7 +57,7 @@ func (t *Traffic) addNeeds(at int, r *result, reports []replay.LimitReport, rows
 // wanting returns a row with its refused keys, or nil if it has none, or shares their states with another row.
 func (r *result) wanting(at int) *wanting {
 	row, got := r.try.rows[at], &r.rows[at]
-	if row.rule == nil || got.tally == nil {
+	if row.rule == nil || got.tally == nil || row.rule.Otherwise != "" { // what a pool pays, the rule does not need
 		return nil
 	}
 	for i, other := range r.try.rows {

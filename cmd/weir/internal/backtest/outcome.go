@@ -43,6 +43,7 @@ type outcome struct {
 	open     bool           // an undecided rule may change the answer
 	requests []weir.Request // of one call
 	asks     []ask          // the same, by their rows
+	links    [][]ask        // of each request what is asked in its place, in order; nil if there is nothing
 	beside   []weir.Request
 	besides  []ask
 	lacks    []lack
@@ -142,19 +143,18 @@ func (t *try) sign(asks []ask) ([]ask, error) {
 	s = append(s, byte(len(o.Requests)), byte(len(o.Beside)))
 	for i := range len(o.Requests) + len(o.Beside) {
 		q, row := t.request(i)
-		key, err := t.rows[row].keys.ofText(q.Key)
+		a, err := t.form(&s, q, row)
 		if err != nil {
 			return nil, err
 		}
-		known, ok := t.limits[q.Rule]
-		if !ok {
-			known = limit{len(t.limits), replay.StrikesOf(q.Rule.Limits())}
-			t.limits[q.Rule] = known
+		asks = append(asks, a)
+		for q = q.Otherwise; q != nil; q = q.Otherwise {
+			s = append(s, 1)
+			if _, err = t.form(&s, q, t.poolRow(q)); err != nil {
+				return nil, err
+			}
 		}
-		asks = append(asks, ask{row: row, key: key, after: known.after})
-		for _, n := range [...]uint64{uint64(row), uint64(key), uint64(known.number), uint64(q.Cost)} {
-			s = binary.AppendUvarint(s, n)
-		}
+		s = append(s, 0)
 	}
 	for _, u := range o.Undecided {
 		s = append(binary.AppendUvarint(s, uint64(t.rowOf[u.Rule])), u.Attribute...)
@@ -162,6 +162,45 @@ func (t *try) sign(asks []ask) ([]ask, error) {
 	}
 	t.signature = s
 	return asks, nil
+}
+
+// form writes the form of a request that belongs to a row, and returns its key.
+func (t *try) form(s *[]byte, q *weir.Request, row int) (ask, error) {
+	key, err := t.rows[row].keys.ofText(q.Key)
+	if err != nil {
+		return ask{}, err
+	}
+	known := t.limitOf(q.Rule)
+	for _, n := range [...]uint64{uint64(row), uint64(key), uint64(known.number), uint64(q.Cost)} {
+		*s = binary.AppendUvarint(*s, n)
+	}
+	return ask{row: row, key: key, after: known.after}, nil
+}
+
+func (t *try) limitOf(rule *weir.Rule) limit {
+	known, ok := t.limits[rule]
+	if !ok {
+		known = limit{len(t.limits), replay.StrikesOf(rule.Limits())}
+		t.limits[rule] = known
+	}
+	return known
+}
+
+// poolRow returns the row of what is asked in place of a request.
+func (t *try) poolRow(q *weir.Request) int { return t.rowOf[t.config.Rule(q.Rule.Name())] }
+
+// linksOf returns what is asked in place of each request of the call, or nil. Their keys are known.
+func (t *try) linksOf(requests []weir.Request) (links [][]ask) {
+	for i := range requests {
+		for q := requests[i].Otherwise; q != nil; q = q.Otherwise {
+			if links == nil {
+				links = make([][]ask, len(requests))
+			}
+			row := t.rows[t.poolRow(q)]
+			links[i] = append(links[i], ask{t.poolRow(q), row.keys.ids[q.Key], row.planOf(q.Rule), t.limitOf(q.Rule).after})
+		}
+	}
+	return links
 }
 
 // request returns one of the requests of the outcome, first those of the call, and the row that it belongs to.
@@ -201,6 +240,7 @@ func (t *try) kept(asks []ask) *outcome {
 	if k.fate != asked { // other rules were read before the one that refuses; they count nothing
 		k.requests, k.asks = nil, nil
 	}
+	k.links = t.linksOf(k.requests)
 	for _, u := range o.Undecided {
 		k.lacks = append(k.lacks, lack{t.rowOf[u.Rule], u.Attribute})
 	}

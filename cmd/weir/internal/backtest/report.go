@@ -133,7 +133,7 @@ func (r *result) report(t *Traffic, top int) (reports []replay.LimitReport, rows
 			l = got.tally.Report(row.text, row.keys.texts, top)
 		}
 		byName := got.tally == nil && slices.Contains(r.try.config.ByName(), row.name)
-		l.RuleReport = &replay.RuleReport{File: r.name, Rule: row.name, ByName: byName, Beside: row.beside, Instead: row.instead(), InAll: got.inAll, Elsewhere: got.elsewhere, Clients: len(got.clients), Unsure: got.unsure, Otherwise: got.otherwise, Lacks: listed(got.lacks)}
+		l.RuleReport = &replay.RuleReport{File: r.name, Rule: row.name, ByName: byName, Beside: row.beside, Instead: row.instead(), InAll: got.inAll, Elsewhere: got.elsewhere, Paid: got.paid, Clients: len(got.clients), Unsure: got.unsure, Otherwise: got.otherwise, Lacks: listed(got.lacks)}
 		for _, lack := range l.Lacks {
 			l.Undecided += lack.Requests
 		}

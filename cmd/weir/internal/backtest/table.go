@@ -91,6 +91,7 @@ func Figures(limits []replay.LimitReport) []Figure {
 
 var figures = []Figure{
 	{"refused by others", "requests that a rule decided and another one refused", func(l replay.LimitReport) int64 { return l.Elsewhere }},
+	{"paid by others", "requests that a rule refused and another one paid for in its place", func(l replay.LimitReport) int64 { return l.Paid }},
 	{"not as recorded", "requests that the daemon of the recording decided otherwise", func(l replay.LimitReport) int64 { return l.Otherwise }},
 	{"unsure", "decisions that depend on when exactly the requests came, within the resolution of the log and the time that they took", func(l replay.LimitReport) int64 { return l.Unsure }},
 	{"undecided", "requests of which the log lacks an attribute on which a rule depends", func(l replay.LimitReport) int64 { return l.Undecided }},
@@ -144,7 +145,7 @@ func Share(l replay.LimitReport) string {
 	if l.Unit != "" {
 		return cli.Percent(l.Refused, l.Admitted+l.Refused)
 	}
-	return cli.Percent(l.Refused, l.Admitted+l.Refused+l.Elsewhere)
+	return cli.Percent(l.Refused, l.Admitted+l.Refused+l.Elsewhere+l.Paid)
 }
 
 // lackTable says what the log lacks.
