@@ -19,7 +19,7 @@ func TestRowsOfEveryKindAreMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	some := regexp.MustCompile(`^(weir_limiter_tokenbucket|weir_keyed_tokenbucket, (one key|10k|never)|weir_memory_tokenbucket, (memory of 1M)|weir, |x_time)`)
+	some := regexp.MustCompile(`^(weir_limiter_tokenbucket|weir_keyed_tokenbucket, (one key|10k|never)|weir_memory_tokenbucket, (memory of 1M)|weir, |x_time|.* without the clock)`)
 	names := map[string]bool{}
 	for _, row := range list {
 		if names[row.Name()] {
@@ -37,6 +37,25 @@ func TestRowsOfEveryKindAreMeasured(t *testing.T) {
 			missing := slices.DeleteFunc(append([]string{c.Row}, c.Over...), func(name string) bool { return names[name] })
 			if len(missing) == len(c.Over)+1 && target.Name != "`Keyed`, slidinglog over token bucket" {
 				t.Errorf("%s: there are no rows %q", target.Name, missing)
+			}
+		}
+	}
+}
+
+func TestRowsBesideABusyProcessAreThoseOfItsTargets(t *testing.T) {
+	all, err := rows(&measure.Options{Quick: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b *busyProcess
+	named := map[string]bool{}
+	for _, r := range b.rows(all) {
+		named[r.Name()] = true
+	}
+	for _, target := range b.targets() {
+		for _, c := range target.Cases {
+			if !named[c.Row] || !slices.ContainsFunc(c.Over, func(name string) bool { return named[name] }) {
+				t.Errorf("%s: the rows %q and of %q are not measured", target.Name, c.Row, c.Over)
 			}
 		}
 	}

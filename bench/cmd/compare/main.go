@@ -3,12 +3,14 @@
 //	go run ./bench/cmd/compare            everything; writes bench/RESULTS.md
 //	go run ./bench/cmd/compare -quick     a trial; its figures mean nothing
 //	go run ./bench/cmd/compare -only '^(floor|weir_keyed_tokenbucket|sethvargo).*(one key|zipf)'
+//	go run ./bench/cmd/compare -busy -reps 3     a few rows beside a process that keeps the cores busy, to standard output
 //	go run ./bench/cmd/compare -base v1.0.0    decisions of Weir before and after, in pairs of windows, to standard output
 package main
 
 import (
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -21,12 +23,21 @@ import (
 var all bool
 
 func main() {
-	bench := &measure.Bench{
+	if len(os.Args) > 1 && os.Args[1] == busyFlag {
+		if err := spin(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	var bench *measure.Bench
+	bench = &measure.Bench{
 		Program: "bench/cmd/compare", Title: "Decisions in memory", About: about(),
 		Report: "bench/RESULTS.md", Pairs: "-",
 		Reps: 10, Window: 50 * time.Millisecond, Rounds: 4, PairReps: 6, PairWindow: 20 * time.Millisecond,
 		Flags: func(flags *flag.FlagSet) {
 			flags.BoolVar(&all, "all", false, "all of Weir's algorithms with a million keys, not only the representative ones")
+			flagBusy(flags, bench)
 		},
 		Rows: rows,
 		Columns: []measure.Column{
@@ -79,7 +90,11 @@ func rows(o *measure.Options) (list []measure.Row, err error) {
 			list = append(list, memoryRow(peer, o.Quick))
 		}
 	}
+	list = append(list, clocklessRows()...)
 	list = append(list, measure.Row{Group: released, Line: "weir", Ours: true, Measure: releaseLine})
+	if busy != nil {
+		list = busy.rows(list)
+	}
 	if o.Base != "" { // rivals do not change; floors show how far luck alone moves a figure
 		list = slices.DeleteFunc(list, func(r measure.Row) bool { return !r.Ours && !strings.HasPrefix(r.Line, "floor") })
 	}

@@ -61,6 +61,9 @@ func exact() (singles, keyeds []string) {
 }
 
 func targets([]measure.Row) []measure.Target {
+	if busy != nil {
+		return busy.targets()
+	}
 	singles, keyeds := exact()
 	one := singleMix.Name
 	list := []measure.Target{
@@ -91,6 +94,7 @@ func targets([]measure.Row) []measure.Target {
 		}
 		list = append(list, memoryTargets(name, ours.peer)...)
 	}
+	list = append(list, clocklessTargets()...)
 	return append(list, measure.Target{Name: "waiting callers released at 1e6/s", Figure: "callers/s", Format: "%.0f/s", Bound: 0.99e6, AtLeast: true,
 		Cases: []measure.Case{{Row: "weir, " + released}}})
 }

@@ -8,6 +8,7 @@ const (
 	FloorGCRA   = "floor_gcra_cas"
 	FloorTable  = "floor_table"
 	XTimeRate   = "x_time_rate"
+	Sethvargo   = "sethvargo_memorystore"
 	OursLimiter = "weir_limiter_"
 	OursKeyed   = "weir_keyed_"
 	OursMemory  = "weir_memory_"
@@ -47,7 +48,7 @@ func Keyeds() []Peer {
 		Peer{Name: "mutex_map+x_rate", Kind: Exact, New: newMutexMap},
 		Peer{Name: "rwmutex_map+x_rate", Kind: Exact, New: newRWMutexMap},
 		Peer{Name: "sync.Map+x_rate", Kind: Exact, New: newSyncMap},
-		Peer{Name: "sethvargo_memorystore", Kind: Exact, New: newMemoryStore},
+		Peer{Name: Sethvargo, Kind: Exact, New: newMemoryStore},
 		Peer{Name: "ulule_memory", Kind: Exact, New: newUlule},
 		Peer{Name: "throttled_memstore", Kind: Exact, New: newThrottled, Tolerated: 0.10, Flaw: "gives up with an error after ten lost compare-and-swaps on one key"},
 		Peer{Name: "tollbooth_v7", Kind: Exact, New: newTollbooth},
