@@ -23,7 +23,7 @@ func (d *draft) checkPool() {
 		"shadow":    "has no meaning beside match: otherwise: a shadow stands in for nothing; make shadows of the rules that name this one in otherwise",
 		"candidate": "is decided on every request, and a rule with match: otherwise on some; try other limits with weir replay",
 		"budget":    "has no meaning beside match: otherwise: let the otherwise of several rules name this one, and they share its budget",
-		"message":   "is for people whose request the rule refuses, and such an answer is that of the rule which named this one first: give that the message",
+		"message":   "is for people whose request the rule refuses, and a refusal has the message of the first rule of the chain: move it there",
 		"replaces":  "is of requests that find a pushed limit, and the rule has match: otherwise",
 	} {
 		if n, given := d.given[field]; given && (field != "shadow" || d.Shadow) {
