@@ -149,18 +149,34 @@ func (t *Table) Requests(requests []weir.Request) []weir.Request {
 func (x *index) requests(requests []weir.Request, now int64) []weir.Request {
 	cloned := false
 	for i := range requests {
-		e := x.find(requests[i], now)
-		if e == nil {
+		q, changed := x.request(&requests[i], now)
+		if !changed {
 			continue
 		}
-		if rule := e.rule(requests[i].Rule); rule != nil {
-			if !cloned {
-				requests, cloned = slices.Clone(requests), true
-			}
-			requests[i].Rule = rule
+		if !cloned {
+			requests, cloned = slices.Clone(requests), true
 		}
+		requests[i] = q
 	}
 	return requests
+}
+
+// request returns a request, and those that may be made in its place, by the limits in force for their keys.
+func (x *index) request(asked *weir.Request, now int64) (q weir.Request, changed bool) {
+	q = *asked
+	if e := x.find(q, now); e != nil {
+		if rule := e.rule(q.Rule); rule != nil {
+			q.Rule, changed = rule, true
+		}
+	}
+	if q.Otherwise == nil {
+		return q, changed
+	}
+	pool, other := x.request(q.Otherwise, now)
+	if other {
+		q.Otherwise = &pool
+	}
+	return q, changed || other
 }
 
 // Entries returns the entries in force, in order.
@@ -253,6 +269,9 @@ func (t *Table) date(d *weir.Decision, x *index, call *weir.Call, now int64) {
 
 // fit reports whether requests are admitted if none of their keys has been used.
 func (t *Table) fit(requests []weir.Request) bool {
+	for i := range requests {
+		requests[i].Otherwise = nil
+	}
 	d, err := t.unused.Peek(context.Background(), requests...)
 	return err == nil && d.Allowed
 }

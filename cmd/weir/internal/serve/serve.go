@@ -254,17 +254,18 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 }
 
 // observe puts overrides and the metrics around an engine, and returns what notices that a key nears its quota. Calls with requests in
-// place of others have an entrance of their own: overrides then stand in for the limits of each try, and the metrics see one decision.
+// place of others have an entrance of their own: overrides stand in for the limits of all of them, so that a block is final, and the
+// metrics see one decision.
 func (o *options) observe(engine *chosenEngine, changed *overrides, seen *metrics.Metrics, log *slog.Logger) (_ *notice.Notices, err error) {
 	below, around := engine.Engine, changed.Around(engine.Engine)
 	if engine.Engine, err = seen.Observe(around); err != nil {
 		return nil, err
 	}
-	chains, err := layer.Otherwise(around)
+	chains, err := layer.Otherwise(below)
 	if err != nil {
 		return nil, err
 	}
-	if engine.chains, err = seen.ObserveChains(chains); err != nil {
+	if engine.chains, err = seen.ObserveChains(changed.Around(chains)); err != nil {
 		return nil, err
 	}
 	if engine.beside, err = seen.ObserveBeside(around); err != nil {

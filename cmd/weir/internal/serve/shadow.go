@@ -127,13 +127,16 @@ func (m *modes) rules() (all []*rules.Rule) {
 func (m *modes) begin() {
 	_, config := m.inForce()
 	if m.all {
-		read, enforced := m.read(), 0
+		read, enforced, shadows := m.read(), 0, 0
 		for _, r := range m.rules() {
-			if !read.IsShadow(r) {
+			switch {
+			case read.IsShadow(r):
+				shadows++
+			case !r.Pool: // which only enforced rules ask
 				enforced++
 			}
 		}
-		m.log.Warn("--shadow: all rules are shadows, which decide and count and refuse nothing; weir ctl enforce RULE puts one in force", "rules", len(m.rules())-enforced, "enforced", enforced)
+		m.log.Warn("--shadow: all rules are shadows, which decide and count and refuse nothing; weir ctl enforce RULE puts one in force", "rules", shadows, "enforced", enforced)
 	}
 	m.tell(config)
 }
