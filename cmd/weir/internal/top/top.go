@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"hash/maphash"
 	"maps"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -109,7 +110,7 @@ func (k *Keys) SampleBeside(o layer.Observation) {
 	}
 	r, gap := k.ruleKeys(name), uint64(0)
 	if r != nil {
-		gap = r.by[by].sample()
+		gap = r.by[by].sample(rand.Uint64())
 	}
 	if gap == 0 {
 		return
@@ -134,6 +135,7 @@ func (k *Keys) Taken(requests []weir.Request) { k.taken(requests, nil) }
 // taken is told the decision, unless that is unknown. It says what is left of the rule that binds, whose takes are its decisions.
 // The others count a take, and wait for a peek.
 func (k *Keys) taken(requests []weir.Request, o *layer.Observation) {
+	random := rand.Uint64()
 	for i := range requests {
 		q := &requests[i]
 		name := q.Rule.Name()
@@ -145,7 +147,7 @@ func (k *Keys) taken(requests []weir.Request, o *layer.Observation) {
 		if !binds {
 			r.beside.Add(1)
 		}
-		gap := r.by[Taken].sample()
+		gap := r.by[Taken].sample(random)
 		if gap == 0 {
 			continue
 		}
@@ -174,7 +176,7 @@ func (k *Keys) refused(o *layer.Observation) {
 	if r == nil {
 		return
 	}
-	gap := r.by[Refused].sample()
+	gap := r.by[Refused].sample(rand.Uint64())
 	if gap == 0 {
 		return
 	}
@@ -189,9 +191,11 @@ func (k *Keys) refused(o *layer.Observation) {
 	}
 }
 
-// sample returns the number of calls for which this one stands as a sample, or 0 if it is none.
-func (c *counted) sample() (gap uint64) {
-	if gap = max(c.gap.Load(), 1); gap > 1 && rand.Uint64N(gap) > 0 {
+// sample returns the number of calls for which this one stands as a sample, or 0 if it is none. A random number chooses, one for all rules
+// of a call, because it costs as much as all else of a call that is no sample.
+func (c *counted) sample(random uint64) (gap uint64) {
+	gap = max(c.gap.Load(), 1)
+	if place, _ := bits.Mul64(random, gap); place > 0 { // from 0 to gap-1, all alike
 		return 0
 	}
 	return gap
