@@ -34,8 +34,8 @@ func TestTheExamplesOfPoolsWork(t *testing.T) {
 		t.Errorf("the tests of the page: %+v, %v", results, err)
 	}
 	const bounded = `{rules: weir.yaml, tests: [{name: a tenant has 300 of the pool, steps: [
-		{request: {path: /v1/a, header.x-tenant: acme}, times: 400, expect: allow}, {request: {path: /v1/a, header.x-tenant: acme}, expect: deny},
-		{request: {path: /v1/a, header.x-tenant: globex}, times: 400, expect: allow, paid_by: pool}]}]}`
+		{request: {path: /v1/a, tenant: acme}, times: 400, expect: allow}, {request: {path: /v1/a, tenant: acme}, expect: deny},
+		{request: {path: /v1/a, tenant: globex}, times: 400, expect: allow, paid_by: pool}]}]}`
 	results, err = Test(File{"weir.test.yaml", []byte(strings.ReplaceAll(bounded, "\t", ""))}, func([]string) (*Config, error) { return parsed(t, blocks[2][1]), nil })
 	if err != nil || results[0].Failure != "" {
 		t.Errorf("the tests of the bound: %+v, %v", results, err)
