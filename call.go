@@ -34,7 +34,7 @@ func (o Op) String() string {
 	return fmt.Sprintf("operation %d", uint8(o))
 }
 
-// Call is one call of an [Engine]: what is asked for, and what belongs to the call and not to one of its requests.
+// Call is one call of an [Engine]: its requests, and the settings that belong to no single request.
 type Call struct {
 	Op       Op
 	Requests []Request // not of an OpEach
@@ -84,7 +84,7 @@ type Answer struct {
 	// nanoseconds by the clock of the engine. See Call.Taken.
 	Taken []int64
 	// Paid is the requests that were taken, one for each request of the call, if some were made in place of others: see
-	// Request.Otherwise. A Return or a Record of what was taken has these. nil means those of the call.
+	// Request.Otherwise. A Return or a Record of what was taken has these. nil means the call's own.
 	Paid []Request
 }
 
@@ -207,7 +207,7 @@ func (v *verbs) Reset(ctx context.Context, requests ...Request) error {
 }
 
 // TakeUpTo takes each request the same number of times, up to most, in one decision, so that a request of cost 1 takes
-// that many units. It returns that number; 0 is a refusal, and the Decision is that of the requests taken once.
+// that many units. It returns that number; 0 is a refusal, and the Decision describes the requests taken once.
 func TakeUpTo(ctx context.Context, e Engine, most int64, requests ...Request) (times int64, d Decision, err error) {
 	a, err := e.Do(ctx, Call{Op: OpTakeUpTo, Most: most, Requests: requests})
 	return a.Times, a.Decision, err

@@ -139,7 +139,7 @@ type shares struct {
 	must bool
 }
 
-// part divides units of which each process needs at least one.
+// part divides units; each process needs at least one.
 func (s shares) part(units int64) int64 {
 	if s.must {
 		return max(1, s.split(units))

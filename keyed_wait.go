@@ -114,7 +114,7 @@ func (l KeyLimiter[K]) WaitTurn(ctx context.Context, turn Turn) error {
 // Return calls Keyed.Return for the key.
 func (l KeyLimiter[K]) Return(n int64) Decision { return l.owner().Return(l.key, n) }
 
-// owner returns the Keyed of l. That of a zero KeyLimiter refuses everything.
+// owner returns the Keyed of l, which refuses everything if l is the zero KeyLimiter.
 func (l KeyLimiter[K]) owner() *Keyed[K] {
 	if l.keyed == nil {
 		return new(Keyed[K])

@@ -21,7 +21,7 @@ import (
 // A limit with another Count, Zone, Month, Day or At takes over what still counts in its own window. Another Unit has states of
 // its own.
 //
-// A program needs zone data for every zone but UTC: that of the system, or that of the package time/tzdata.
+// A program needs zone data for every zone but UTC: the system's, or the package time/tzdata.
 type Quota struct {
 	Count int64 // 1 to MaxCount
 	Unit  CalendarUnit

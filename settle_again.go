@@ -21,7 +21,7 @@ const (
 // settlements repeats those of the program. Without room slots end with their lease.
 var settlements = repeat.New(repeat.Options{Most: 1 << 16, Pause: againAfter, LongestPause: mostAgain})
 
-// again repeats a settlement of which something is left because the engine could not be reached, until it succeeds, its caller
+// again repeats a settlement that is incomplete because the engine could not be reached, until it succeeds, its caller
 // or another one settles, or nothing of it matters any more: slots that nobody renews end with their lease. So a caller that
 // ignores the error of Done holds up nobody for longer than the outage.
 func (h *reserved) again(s settlement) {

@@ -17,7 +17,7 @@ type Turn struct {
 	// Flow names the callers with whom this one goes in order of arrival: flows share the limit by weight, like classes.
 	// Callers without it are a flow for each Class. While a reservation is in line, all go in order of arrival.
 	Flow string
-	// Weight is that of the Flow, 1 to 1024. The first waiting caller of a flow chooses it. Default: 1.
+	// Weight is the weight of the Flow, 1 to 1024. The first waiting caller of a flow chooses it. Default: 1.
 	Weight int64
 	Max    time.Duration // the maximum wait; 0 means that only the context bounds it
 	// Slots, if not nil, collects the slots of a Concurrency that the turn acquires, so that the caller can release

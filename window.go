@@ -92,7 +92,7 @@ func (l SlidingWindow) share(s shares) Limit { return SlidingWindow{s.fewer(l.Ra
 //
 // A refused cost neither begins nor extends a window. If all units of a window are given back, the window ends. Around the
 // end of a window up to 2 Rate.Count - 1 units can pass within one period. Keys have different windows, so refused callers
-// do not all return at the same instant, as those of a FixedWindow do.
+// do not all return at the same instant, as under a FixedWindow.
 type FirstWindow struct {
 	Rate Rate
 }

@@ -73,7 +73,7 @@ func (f Functions) measureBan(m *Measure, s State, now int64, tick time.Duration
 	m.GapLeft, m.Remaining = 0, f.Room(s, now)
 }
 
-// part returns a part of which the verbs of all engines read the measurement.
+// part returns a part whose measurement the verbs of all engines read.
 func (m *Measure) part() algorithm.Part {
 	p := algorithm.Part{Cost: m.Cost, Request: uint8(m.Request)}
 	if !m.Bans {

@@ -67,7 +67,7 @@ type anchor struct {
 	came time.Time // zero without an answer
 }
 
-// Clock returns the Clock of the options, by which layers around the engine go as well; nil if that is the store's.
+// Clock returns the Clock of the options, which layers around the engine use, too; nil for the store's clock.
 func (e *StoreEngine) Clock() func() int64 { return e.options.Clock }
 
 // now returns an instant that the store's clock has certainly passed, unless the store stepped back or is another one now:

@@ -90,7 +90,7 @@ func (e *StoreEngine) staying(asks []*question, to place) (_ []*question, rows [
 	return asks, rows
 }
 
-// unsent marks asks of which certainly nothing was made.
+// unsent marks asks that were certainly not made.
 func (e *StoreEngine) unsent(asks []*question) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

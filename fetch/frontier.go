@@ -140,7 +140,7 @@ func (f *frontier) siteFor(name string) *site {
 	return s
 }
 
-// homeOf returns the site that answers for a request: that of the URL that was listed or followed. A redirect may have
+// homeOf returns the site that answers for a request: the site of the URL that was listed or followed. A redirect may have
 // led the request to another one, whose pace does not suffer if it fails.
 func (f *frontier) homeOf(t *turn) *site {
 	page := t.task

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// isHTML reports whether a Content-Type is that of a page with links. An empty one may be.
+// isHTML reports whether a Content-Type is a page with links. An empty one may be.
 func isHTML(contentType string) bool {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	return kind == "" || kind == "text/html" || kind == "application/xhtml+xml"

@@ -1,7 +1,7 @@
 // Package front is what the fronts of all protocols share: rules and plans, keys and costs, slots that a request holds,
 // and costs that are settled when it ends. Packages httplimit and grpclimit stand on it.
 //
-// A front decodes a request, asks, and encodes the answer. R is the type of its requests, and A that of the answers from
+// A front decodes a request, asks, and encodes the answer. R is the type of its requests, and A of the answers from
 // which Rule.After tells a cost:
 //
 //	f, err := front.New(front.Options[*Request, Answer]{Name: "myfront", Key: clientOf, Rules: rules})

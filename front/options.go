@@ -13,7 +13,7 @@ import (
 
 // Options configure a Front. Name, Rules and Key are required.
 type Options[R, A any] struct {
-	// Name is that of the front in errors and log lines, such as "httplimit".
+	// Name is the front's name in errors and log lines, such as "httplimit".
 	Name string
 	// Rules are taken together, all or nothing: a request that one of them refuses costs nothing under the others. There
 	// are 1 to 16.
@@ -53,7 +53,7 @@ type Rule[R, A any] struct {
 	Limit string
 	// Rule is a rule made by weir.NewRule or weir.ParseRule.
 	Rule *weir.Rule
-	// Plan returns the rule of each request: that of a tenant's plan, or the one in force now. So limits change while the
+	// Plan returns the rule of each request: of a tenant's plan, or the rule in force now. So limits change while the
 	// program runs: docs/howto/changing-limits.md. Rules of one name share states, and the units used stay used. Make a rule
 	// when a limit changes, because making one for each request is slow. A plan without a limit is a rule of
 	// weir.Unlimited. A request whose plan is nil is refused as unavailable.

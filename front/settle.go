@@ -8,7 +8,7 @@ import (
 )
 
 // Settle states the true cost of a request under the named rule, such as the tokens that it used; 0 refunds it. The rule
-// must be Settled, and ctx that of the request. The front gives back or counts the difference when the request ends; of
+// must be Settled, and ctx the request's context. The front gives back or counts the difference when the request ends; of
 // several statements the last one holds.
 //
 // A request that its rule does not charge, because it is skipped, has no key or was admitted by the policy of a Guard, has

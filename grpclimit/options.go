@@ -76,7 +76,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Settle states the true cost of a call under the named rule: see [front.Settle]. ctx is that of the handler. It returns
+// Settle states the true cost of a call under the named rule: see [front.Settle]. ctx is the handler's context. It returns
 // an error if no Settled rule has the name, and on a stream with EachMessage.
 func Settle(ctx context.Context, rule string, cost int64) error { return front.Settle(ctx, rule, cost) }
 

@@ -49,7 +49,7 @@ var single = map[Headers][3]string{
 }
 
 // AddFields adds the header fields about a decision on requests to an answer: those of a format, and Retry-After to a refusal.
-// A middleware does so by itself; this is for servers that ask their engine themselves. If the fields of a format are there
+// A middleware does so on its own; this is for servers that ask their engine themselves. If the fields of a format are there
 // already, lists grow, and single fields keep the tighter values. An admission that no limit decided gets none.
 //
 // again, unless it is nil, returns how long until a request like an admitted one fits, or 0. It is called only if a client

@@ -36,7 +36,7 @@ type Answer struct {
 	Bytes  int64 // of the body, without those of a hijacked connection
 }
 
-// Settle states the true cost of a request under the named rule: see [front.Settle]. ctx is that of the request. It returns
+// Settle states the true cost of a request under the named rule: see [front.Settle]. ctx is the request's context. It returns
 // an error if no Settled rule has the name.
 func Settle(ctx context.Context, rule string, cost int64) error { return front.Settle(ctx, rule, cost) }
 

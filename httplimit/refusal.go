@@ -26,7 +26,7 @@ type Refusal struct {
 	ResetAt time.Time
 	// Message, if it is not empty, stands in the body in place of the usual sentence.
 	Message string
-	// Decision is that of a limit, and Err says why the engine could not decide.
+	// Decision is the refusal of a limit, and Err says why the engine could not decide.
 	Decision weir.Decision
 	Err      error
 }

@@ -43,7 +43,7 @@ type TransportEvent struct {
 	Kind   EventKind
 	Key    string
 	Reason Reason
-	// Name is the server's name of the exhausted quota, or that of the refusing rule.
+	// Name is the server's name of the exhausted quota, or the name of the refusing rule.
 	Name string
 	// Wait is how long the request will wait, as far as is known: 0 if it is unknown.
 	Wait    time.Duration

@@ -24,7 +24,7 @@ type TransportOptions struct {
 	Key Key
 
 	// Rules are limits of the program's own: rates, quotas, slots. A request waits until all of them, and the server,
-	// admit it at one instant. There are up to 16, without After and Settled. Their default Key is that of the options.
+	// admit it at one instant. There are up to 16, without After and Settled. Their default Key is the Key of the options.
 	Rules []Rule
 	// Engine remembers the Rules and decides. With an engine in Redis many machines share them. An engine on a network gets a
 	// layer.Guard and a layer.DenyUntil, unless it has a Guard. Default: a weir.Memory of its own.

@@ -9,7 +9,7 @@ import (
 // When a breaker opens and closes.
 const (
 	opensAfter  = 5                      // failures in a row
-	opensOf     = 20                     // calls within breakerTime of which half have failed
+	opensOf     = 20                     // calls within breakerTime, half of them failed
 	opensOver   = 100 * time.Millisecond // the least time from the first of these to the last, if all came too late
 	breakerTime = time.Second            //
 	probeEvery  = 200 * time.Millisecond // while it is open

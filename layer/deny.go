@@ -119,7 +119,7 @@ func (d *Denier) taken(requests []weir.Request) {
 	}
 }
 
-// Take works like that of every engine. It keeps the request of a refused caller on the stack.
+// Take works as on every engine. It keeps the request of a refused caller on the stack.
 func (d *Denier) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
 	if len(requests) == 1 && requests[0].Rule != nil {
 		if known, now := d.refuses(&requests[0]); now >= 0 {

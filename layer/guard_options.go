@@ -47,7 +47,7 @@ const (
 type GuardChange struct {
 	Away  bool
 	At    time.Time
-	Cause error // the failure by which it went; nil when it came back
+	Cause error // the failure that ended it; nil when it came back
 }
 
 // OutageError is the error of a call that the policy Deny answers, or that no policy can answer. Nothing was admitted.

@@ -11,7 +11,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// GuardStats say what a Guard has done, and what it is doing.
+// GuardStats count the work of a Guard, done and in progress.
 type GuardStats struct {
 	Away     bool   // the policy answers, and the engine is only tried
 	Opened   uint64 // how often the engine has gone

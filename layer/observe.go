@@ -36,7 +36,7 @@ type Observation struct {
 	Began     time.Time
 	Took      time.Duration
 	Calls     int // that this one stands for: ObserveOptions.Sample, or 1
-	// Requests are all those of the call, with those that paid in place of others. They are valid until Decided returns.
+	// Requests are all requests of the call, and those that paid in place of others. They are valid until Decided returns.
 	Requests []weir.Request
 }
 

@@ -20,7 +20,7 @@ const mostTries = 8
 // A take, reservation or peek is tried with its requests. If one of them refuses it, and has a request to make in its place,
 // that one replaces it, and the call is tried again, all or nothing with the others. So what was refused stays refused, and
 // what is taken is taken whole. A refusal is final if it names a request with nothing in its place, or a [weir.DenyAll]. Nothing
-// stands in place of a rule with a [weir.Ban]: who is banned gets no pool. Requests for the same rule and key are one request,
+// stands in place of a rule with a [weir.Ban]: a banned key gets no pool. Requests for the same rule and key are one request,
 // with the sum of their costs, and are replaced together if each of them can be. A chain has up to 4 requests behind the first,
 // each under another rule, and a call is tried up to 8 times. A TakeUpTo replaces only what does not fit once.
 //

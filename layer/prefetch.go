@@ -210,7 +210,7 @@ func (s *stock) alive(now time.Duration) int64 {
 	return 0
 }
 
-// Take works like that of every engine. It keeps a request that the stock decides on the stack.
+// Take works as on every engine. It keeps a request that the stock decides on the stack.
 func (p *Prefetched) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
 	if len(requests) == 1 && requests[0].Rule != nil && requests[0].Cost > 0 && requests[0].Otherwise == nil && ctx.Err() == nil {
 		if a, ok := p.takeHere(&requests[0]); ok {

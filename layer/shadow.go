@@ -31,7 +31,7 @@ const (
 	mostShadows  = 4096                 // rules
 )
 
-// ShadowDecision is a decision aside and what was enforced.
+// ShadowDecision is a decision aside, and the enforced one.
 type ShadowDecision struct {
 	Rule, Key string        // the enforced rule by name; of the request that refused, if one did
 	Enforced  weir.Decision // by the engine; admitted if nothing is enforced

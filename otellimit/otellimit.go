@@ -1,4 +1,4 @@
-// Package otellimit makes OpenTelemetry metrics and spans of what an engine decides.
+// Package otellimit makes OpenTelemetry metrics and spans of an engine's decisions.
 //
 //	telemetry, err := otellimit.New(otellimit.Options{})
 //	engine, err = telemetry.Observe(engine)
@@ -51,7 +51,7 @@ const (
 	attributeLeft    = "weir.remaining"
 )
 
-// New returns a Telemetry. The error is that of an instrument.
+// New returns a Telemetry. The error comes from an instrument.
 func New(options Options) (*Telemetry, error) {
 	if options.Meters == nil {
 		options.Meters = otel.GetMeterProvider()

@@ -7,7 +7,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Acquired is what Queue.Acquire took. Its methods Settle, Cancel and Done are those of the reservation; they also
+// Acquired is what Queue.Acquire took. Its methods Settle, Cancel and Done work like the reservation's; they also
 // let the next caller of the queue ask for the slots.
 type Acquired struct {
 	*weir.Reservation

@@ -174,7 +174,7 @@ func (q *Queue) changes(c *caller) bool {
 func keysOf(requests []weir.Request) string { return strings.Join(keysIn(requests), "\x00\x00") }
 
 // keyOf returns a text that is equal for requests of one key under the same limits, with the same keys in their places. So a caller
-// under new limits does not wait behind one under those of the past.
+// under new limits does not wait behind one under earlier limits.
 func keyOf(r *weir.Request) string {
 	if r.Rule == nil {
 		return r.Key // the engine refuses it

@@ -71,7 +71,7 @@ type QueueOptions struct {
 	Resolve func(weir.Request) weir.Request
 	// NoBooking has all callers ask. Processes that book leave little of a key to those that ask for it, as for several keys.
 	NoBooking bool
-	// Observe is called with what became of each caller, on the goroutine of that caller. If it panics, what the caller
+	// Observe is called with the outcome of each caller, on the goroutine of that caller. If it panics, what the caller
 	// took is given back. Default: nothing.
 	Observe func(Waited)
 }
@@ -124,9 +124,9 @@ func (q *Queue) cameBackHere(name string) {
 // Wait waits until the engine admits all requests, and takes them. The units of a rate stay spent; a Concurrency
 // needs Acquire.
 //
-// If ctx ends before the caller's turn, nothing is taken and the error wraps that of the context. If the context's
+// If ctx ends before the caller's turn, nothing is taken and the error wraps the context's error. If the context's
 // deadline is before the instant that the engine names, Wait returns a *weir.WaitError at once. A cost above the
-// capacity is a *weir.CostError, and a full queue is weir.ErrQueueFull. Other errors are those of the engine, or say that
+// capacity is a *weir.CostError, and a full queue is weir.ErrQueueFull. Other errors come from the engine, or say that
 // it panicked or gave an impossible answer. While the engine cannot be reached ([weir.Unavailable]), the caller keeps
 // its place until its context ends. Units of a rate that were perhaps taken (see [weir.WasCounted]) stay spent then, unless a
 // layer.Guard gives them back.

@@ -101,7 +101,7 @@ func (q *Queue) begins(c *caller) {
 	q.all[c] = true
 }
 
-// ends notes what became of a caller. If Observe panics, what the caller took is given back.
+// ends notes the outcome of a caller. If Observe panics, what the caller took is given back.
 func (q *Queue) ends(c *caller, err error) {
 	q.mu.Lock()
 	delete(q.all, c)

@@ -1,4 +1,4 @@
-// Package promlimit makes Prometheus metrics of what an engine decides, and of the layers around it.
+// Package promlimit makes Prometheus metrics of an engine's decisions, and of the layers around it.
 //
 //	metrics := promlimit.New()
 //	registry.MustRegister(metrics)
@@ -119,7 +119,7 @@ func (m *Metrics) Forget(rule string) {
 	}
 }
 
-// ruleSeries are the values of a rule, at hand: a lookup by labels for each decision would cost more than the rest.
+// ruleSeries are the values of a rule, ready: a lookup by labels for each decision would cost more than the rest.
 type ruleSeries struct {
 	name    string // that of the rule, or other
 	took    prometheus.Observer

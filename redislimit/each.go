@@ -161,7 +161,7 @@ func (e *Engine) decisionOf(space []wire.Part, c *weir.Call) (q wire.Decision, a
 	return q, false, nil
 }
 
-// stateless answers a call of which no limit has a state.
+// stateless answers a call whose limits have no state.
 func (e *Engine) stateless(c *weir.Call) (r weir.Result, err error) {
 	o := opOf[c.Op]
 	if o == wire.OpBook {

@@ -51,7 +51,7 @@ type Options struct {
 	// Several calls may run concurrently. Its context has the values of the oldest
 	// caller's context, and so has the context passed to the client. Default: none.
 	Observe func(context.Context, ScriptCall)
-	// Logger receives a warning when the clock of a server moves against that of this process by more than a second, at
+	// Logger receives a warning when the clock of a server moves against this process's by more than a second, at
 	// most once a minute. Default: slog.Default(). A logger with slog.DiscardHandler is silent.
 	Logger *slog.Logger
 	// Linger is how long a key outlives its state, so that a process whose clock is behind by less still finds it.

@@ -1,6 +1,6 @@
 package redislimit
 
-// Stats counts what an engine has done, and what is in progress.
+// Stats counts the work of an engine, done and in progress.
 type Stats struct {
 	Calls     uint64 // calls of the script
 	Decisions uint64 // made by them

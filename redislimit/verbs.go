@@ -17,7 +17,7 @@ import (
 // KeepsDeadlines returns true: a call ends with its context or its Within, whatever the server does.
 func (e *Engine) KeepsDeadlines() bool { return true }
 
-// Clock returns the Clock of the options, by which layers around the engine go as well; nil if that is the server's.
+// Clock returns the Clock of the options, which layers around the engine use, too; nil for the server's clock.
 func (e *Engine) Clock() func() int64 { return e.options.Clock }
 
 // Do makes one call.

@@ -62,7 +62,7 @@ type ComparisonReport struct {
 	// Starved is the longest run of refusals in seconds, from its first to the next admission or the end: of one
 	// client if each has its own limit, and otherwise of all.
 	Starved float64 `json:"starved"`
-	ShutOut int     `json:"shut_out"` // clients of which no request is admitted
+	ShutOut int     `json:"shut_out"` // clients without an admitted request
 	Jain    float64 `json:"jain"`     // fairness: of the units that each client gets
 
 	Series Series `json:"-"` // what happened over time

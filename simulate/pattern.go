@@ -1,4 +1,4 @@
-// Package simulate tries limits in virtual time, on made-up requests and on those of access logs. It makes its decisions with
+// Package simulate tries limits in virtual time, on made-up requests and on access logs. It makes its decisions with
 // package weir.
 //
 // A [Pattern] is traffic of many clients, on which [Pattern.Compare] tries limits in a [Scenario]:

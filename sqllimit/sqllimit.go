@@ -9,7 +9,7 @@
 // One row holds the states of one key under the rules of one name. On PostgreSQL, one statement decides many callers: it
 // compares the versions of their rows and writes the new states (postgres.go). Elsewhere, and for rows that several
 // processes change at once, a short transaction locks the rows, in the order of their names, so that no two of them
-// deadlock (lock.go). The clock of the server decides. With SQLite, that of the machine does. Package enginekit does the
+// deadlock (lock.go). The clock of the server decides; with SQLite, the machine's. Package enginekit does the
 // rest: see [enginekit.NewStore].
 //
 // docs/howto/sql.md says which database to use, what it costs and which permissions it needs.

@@ -63,7 +63,7 @@ const (
 	mostOutcomes = 1 << 23 // of all files together, and clients; each key and cost makes another
 )
 
-// The reasons to leave out a line of which a Traffic has no room. Each completes "the line …".
+// The reasons to leave out a line for which a Traffic has no room. Each completes "the line …".
 const (
 	whyTooMany  = "comes after 250,000,000 others, the most that are kept"
 	whyTooMixed = "comes after 8,388,608 clients and distinct outcomes of rules, the most that are kept"

@@ -131,7 +131,7 @@ type tally struct {
 // The current rate is the mean of about this time.
 const recently = 5 * time.Second
 
-// Now returns the rate since the oldest of the recent tallies, of which it keeps about ten per second.
+// Now returns the rate since the oldest of the recent tallies; it keeps about ten per second.
 func (s *Speed) Now(now time.Time, amount int64) float64 {
 	for len(s.recent) > 1 && now.Sub(s.recent[1].at) >= recently {
 		s.recent = s.recent[1:]

@@ -81,7 +81,7 @@ func (d *Desk) tell(ctx context.Context, r record) (weir.Decision, error) {
 	return a.Decision, err
 }
 
-// tellEach makes calls of which some are records of told costs.
+// tellEach makes calls, some of them records of told costs.
 func (d *Desk) tellEach(ctx context.Context, engine weir.Engine, calls []weir.Call, results []weir.Result) error {
 	calls = slices.Clone(calls)
 	records := make([]record, len(calls))

@@ -79,7 +79,7 @@ func (e *Entry) check(engine weir.Engine, now time.Time) error {
 // textOf returns the limits of a rule in their normal form.
 func textOf(rule *weir.Rule) string { return strings.TrimPrefix(rule.String(), rule.Name()+"=") }
 
-// asRule returns the limit as a rule of a name, or what is wrong with it. Limits of which one denies all are a block.
+// asRule returns the limit as a rule of a name, or what is wrong with it. Limits that include a deny all are a block.
 func (e *Entry) asRule(name string) (*weir.Rule, error) {
 	limits, err := weir.ParseLimits(e.Limit)
 	if err != nil {
