@@ -105,6 +105,9 @@ func (t *Traffic) findUnsure(r *result) error {
 		for _, a := range o.asks {
 			r.rows[a.row].unsure++
 		}
+		for _, a := range slices.Concat(o.links...) { // which may have paid
+			r.rows[a.row].unsure++
+		}
 	})
 }
 

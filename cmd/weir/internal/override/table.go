@@ -42,6 +42,7 @@ type inForce struct {
 	until  int64
 	limits []weir.Limit
 	held   bool
+	bans   bool
 	rules  sync.Map // of *weir.Rule, by name
 }
 
@@ -63,7 +64,8 @@ func newIndex(entries []Entry, now time.Time, unread func(Entry, error)) (*index
 			continue
 		}
 		e.Limit = textOf(rule)
-		x.of[e.target()] = &inForce{Entry: e, until: e.Until.UnixNano(), limits: rule.Limits(), held: weir.Kit.Held(rule) != nil}
+		x.of[e.target()] = &inForce{Entry: e, until: e.Until.UnixNano(), limits: rule.Limits(), held: weir.Kit.Held(rule) != nil,
+			bans: slices.ContainsFunc(rule.Limits(), func(l weir.Limit) bool { return weir.Describe(l).Bans })}
 		if e.Prefix && !slices.Contains(x.lengths, len(e.Key)) {
 			x.lengths = append(x.lengths, len(e.Key))
 		}
@@ -161,12 +163,16 @@ func (x *index) requests(requests []weir.Request, now int64) []weir.Request {
 	return requests
 }
 
-// request returns a request, and those that may be made in its place, by the limits in force for their keys.
+// request returns a request, and those that may be made in its place, by the limits in force for their keys. Nothing is made in place of
+// an entry with a ban: who is banned gets no pool.
 func (x *index) request(asked *weir.Request, now int64) (q weir.Request, changed bool) {
 	q = *asked
 	if e := x.find(q, now); e != nil {
 		if rule := e.rule(q.Rule); rule != nil {
 			q.Rule, changed = rule, true
+			if e.bans {
+				q.Otherwise = nil
+			}
 		}
 	}
 	if q.Otherwise == nil {
