@@ -25,8 +25,8 @@ const requestBytes = 256
 
 // sizeOf returns the memory of requests in bytes.
 func sizeOf(requests []weir.Request) (bytes int) {
-	for i := range requests {
-		bytes += requestBytes + len(requests[i].Key)
+	for _, q := range Links(requests) {
+		bytes += requestBytes + len(q.Key)
 	}
 	return bytes
 }

@@ -3,7 +3,7 @@
 // A front decodes a request and finds out who asks. It makes requests of rules by name ([InForce.Rule]), or of rules that
 // match attributes ([InForce.Config]), and asks [May]. Then it asks the [Desk] and encodes the answer:
 //
-//   - Do makes one call of the engine, and Each several. Took notes the outcome of calls that take, and tries shadows and candidates.
+//   - Do makes one call of the engine, and Each several. What was made says who paid (paid.go). Took notes the outcome of calls that take, and tries shadows and candidates.
 //   - Told counts costs of finished work, whatever is left. So do Do and Each, under rules that charge after the work (told.go).
 //   - Estimated says how many units to hold, where a rule learns that from settlements (estimate.go).
 //   - Judged notes what rules decided without the engine.
