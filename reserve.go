@@ -27,7 +27,10 @@ type reserved struct {
 }
 
 func newReserved(e Engine, c *Call) *reserved {
-	h := &reserved{engine: e, asked: alone(c.Requests), turn: make(chan struct{}, 1), release: func() {}}
+	h := &reserved{engine: e, asked: slices.Clone(c.Requests), turn: make(chan struct{}, 1), release: func() {}}
+	for i := range h.asked {
+		h.asked[i].Otherwise = nil
+	}
 	h.unsettled = h.asked // which a settlement replaces
 	h.handle, h.lease, h.taken = h, c.Lease, slices.Clone(c.Taken)
 	return h

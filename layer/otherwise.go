@@ -235,9 +235,8 @@ func alone(requests []weir.Request) []weir.Request {
 func checkLinks(op weir.Op, q *weir.Request) error {
 	names := make([]string, 0, 1+compiled.MaxLinks)
 	for at := q; at != nil; at = at.Otherwise {
-		one := [1]weir.Request{*at}
-		one[0].Otherwise = nil
-		if _, err := enginekit.Merge(op, one[:]); err != nil {
+		if !weir.Kit.Compiled(at.Rule).TakesOne(at.Key, at.Colocation, at.Cost) {
+			_, err := enginekit.Merge(op, alone([]weir.Request{*at}))
 			return err
 		}
 		reason := ""

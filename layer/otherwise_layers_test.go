@@ -3,6 +3,7 @@ package layer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -284,6 +285,34 @@ func TestASlotOfATryWithoutAnAnswerIsReleased(t *testing.T) {
 				t.Errorf("%s: %d slots of the floor are free, want 0", name, left)
 			}
 		})
+	}
+}
+
+// A reservation through a layer above, which makes it by a take, settles what was paid.
+func TestAReservationThroughALayerAboveSettlesWhoPaid(t *testing.T) {
+	floor, pool := mustRule(t, "floor=1/300d and concurrency 1 lease 1h"), mustRule(t, "pool=9/300d and concurrency 9 lease 1h")
+	below := replacing(t, weir.NewMemory(weir.MemoryOptions{}))
+	e := shadowed(t, below, layer.ShadowOptions{Candidates: map[string]*weir.Rule{"other": mustRule(t, "other=1/h")}})
+	chain := or(floor.For("a", 1), pool.For("all", 3))
+	for i, want := range []string{"floor a 0, pool all 9", "floor a 0, pool all 6"} {
+		held, err := e.Reserve(t.Context(), chain)
+		if err != nil || !held.Decision.Allowed {
+			t.Fatalf("%+v, %v", held, err)
+		}
+		left := func() string {
+			return fmt.Sprintf("floor a %d, pool all %d", remaining(t, e, floor, "a"), remaining(t, e, pool, "all"))
+		}
+		if got := left(); got != want {
+			t.Errorf("reservation %d leaves %s, want %s", i, got, want)
+		}
+		if take := weir.Kit.TakeOf(held); take.Requests[0].Otherwise != nil || (take.Requests[0].Rule == pool) != (i == 1) {
+			t.Errorf("reservation %d holds %+v", i, take.Requests)
+		}
+		if i == 1 {
+			if err := held.Settle(t.Context(), 1); err != nil || left() != "floor a 0, pool all 8" {
+				t.Errorf("settled with 1, with error %v, it leaves %s", err, left())
+			}
+		}
 	}
 }
 

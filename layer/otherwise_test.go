@@ -84,3 +84,29 @@ func TestOtherwiseIsTryReplaceTry(t *testing.T) {
 		return weir.NewMemory(weir.MemoryOptions{Clock: clock})
 	})
 }
+
+func BenchmarkOtherwise(b *testing.B) {
+	open, spent, pool := mustRule(b, "open=1000000000/s"), mustRule(b, "spent=1/300d"), mustRule(b, "pool=1000000000/s")
+	memory := weir.NewMemory(weir.MemoryOptions{})
+	takes(b, memory, 1, spent, "k")
+	over := replacing(b, memory)
+	for _, c := range []struct {
+		name    string
+		e       weir.Engine
+		request weir.Request
+	}{
+		{"without the layer", memory, open.For("k", 1)},
+		{"nothing in its place", over, open.For("k", 1)},
+		{"floor admits", over, or(open.For("k", 1), pool.For("all", 1))},
+		{"pool pays", over, or(spent.For("k", 1), pool.For("all", 1))},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if d, err := c.e.Take(b.Context(), c.request); err != nil || !d.Allowed {
+					b.Fatal(d, err)
+				}
+			}
+		})
+	}
+}

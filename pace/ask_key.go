@@ -11,8 +11,10 @@ import (
 // askKey is what a queue knows of a key, under the same limits, for which groups ask.
 type askKey struct {
 	asking  *asking
-	request weir.Request // with any cost
-	groups  int          // that need it
+	request weir.Request   // with any cost
+	links   []weir.Request // each with nothing in its place; nil of a request that has nothing
+	names   []string       // of all of them
+	groups  int            // that need it
 	asleep  fair.Heap[*group]
 	behind  fair.Heap[*group] // parked for another reason: see keeps
 
@@ -58,7 +60,12 @@ func (a *asking) newKey(name string, request weir.Request) *askKey {
 	k.wake, k.expiry = newAppointment(func() { k.advance(time.Now()) }), newAppointment(k.end)
 	a.keys[name] = k
 	if request.Rule != nil {
-		for _, name := range k.names() {
+		k.names = []string{nameOf(&request)}
+		if request.Otherwise != nil {
+			k.links = weir.Kit.Links([]weir.Request{request})
+			k.names = namesIn(k.links)
+		}
+		for _, name := range k.names {
 			a.names[name] = append(a.names[name], k)
 		}
 		if asksForSlots(request) {
@@ -82,7 +89,7 @@ func (k *askKey) end() {
 	a := k.asking
 	a.agenda.Remove(&k.wake)
 	delete(a.keys, keyOf(&k.request))
-	for _, name := range k.names() {
+	for _, name := range k.names {
 		if a.names[name] = slices.DeleteFunc(a.names[name], func(o *askKey) bool { return o == k }); len(a.names[name]) == 0 {
 			delete(a.names, name)
 		}
@@ -91,9 +98,6 @@ func (k *askKey) end() {
 		k.watch.end()
 	}
 }
-
-// names returns the names of the key, and of those in its place.
-func (k *askKey) names() []string { return namesIn(linksOf([]weir.Request{k.request})) }
 
 func (k *askKey) costOf(c *caller) int64 { return onKey(c.requests, keyOf(&k.request)).Cost }
 

@@ -229,7 +229,7 @@ func (q *Queue) askInstead(keys []*askKey) {
 		return
 	}
 	for _, k := range keys {
-		for _, r := range linksOf([]weir.Request{k.request}) {
+		for _, r := range append([]weir.Request{k.request}, k.links...) {
 			if booked := q.book.keys[keyOf(&r)]; booked != nil {
 				booked.handOpen()
 			}

@@ -16,6 +16,7 @@ type caller struct {
 	ctx      context.Context
 	asked    []weir.Request // before QueueOptions.Resolve
 	requests []weir.Request
+	chained  bool // a request has another in its place
 	acquires bool
 	flow     string
 	weight   int64
@@ -49,12 +50,12 @@ type caller struct {
 
 // alike reports whether an answer to c is as good for another caller.
 func (c *caller) alike(o *caller) bool {
-	return c.acquires == o.acquires && !c.delays() && equal(c.requests, o.requests)
+	return c.acquires == o.acquires && !c.delays() && (slices.Equal(c.requests, o.requests) || c.chained && equal(c.requests, o.requests))
 }
 
 // delays reports whether its limit admits with a delay.
 func (c *caller) delays() bool {
-	return len(c.requests) == 1 && slices.ContainsFunc(linksOf(c.requests), func(q weir.Request) bool { return q.Rule.Delays() })
+	return len(c.requests) == 1 && (c.requests[0].Rule.Delays() || c.chained && chainDelays(c.requests))
 }
 
 // cost returns what its flow is charged: the largest cost of its requests.
@@ -73,8 +74,12 @@ func (c *caller) enter(q *fair.Queue[*caller]) {
 
 // reservable refuses an Acquire of a limit whose delay a reservation cannot tell.
 func (c *caller) reservable() error {
-	for _, q := range linksOf(c.requests) {
-		if r := q.Rule; c.acquires && r.Delays() {
+	requests := c.requests
+	if c.chained {
+		requests = weir.Kit.Links(requests)
+	}
+	for i := range requests {
+		if r := requests[i].Rule; c.acquires && r.Delays() {
 			return &weir.RequestError{Op: weir.OpReserve.String(), Rule: r.Name(), Field: "rule", Reason: "is a leaky bucket, whose delay a reservation cannot tell"}
 		}
 	}
@@ -95,7 +100,7 @@ func (c *caller) takeNow(ctx context.Context, engine weir.Engine) (err error) {
 // fits refuses requests that no engine can decide, and a cost above the capacity of a limit, before they are in any line: no
 // caller waits behind them. A key that is blocked has a capacity of 0.
 func (c *caller) fits() error {
-	if chained(c.requests) {
+	if c.chained {
 		return c.chainsFit()
 	}
 	merged, err := enginekit.Merge(weir.OpTake, c.requests)
@@ -146,13 +151,15 @@ func (c *caller) lapsed(since time.Time) bool {
 
 // resolve sets the requests of a caller by the rules that are in force: see QueueOptions.Resolve.
 func (q *Queue) resolve(c *caller) {
-	if q.resolver == nil {
-		c.requests = c.asked
-		return
+	c.requests, c.chained = c.asked, false
+	if q.resolver != nil {
+		c.requests = make([]weir.Request, len(c.asked))
 	}
-	c.requests = make([]weir.Request, len(c.asked))
 	for i, r := range c.asked {
-		c.requests[i] = q.resolver(r)
+		if q.resolver != nil {
+			c.requests[i] = q.resolver(r)
+		}
+		c.chained = c.chained || c.requests[i].Otherwise != nil
 	}
 }
 
@@ -163,7 +170,7 @@ func (q *Queue) changes(c *caller) bool {
 	}
 	before := c.requests
 	q.resolve(c)
-	if equal(before, c.requests) {
+	if slices.Equal(before, c.requests) || c.chained && equal(before, c.requests) {
 		c.requests = before // a call may read them
 		return false
 	}

@@ -195,7 +195,7 @@ func (q *Queue) join(c *caller) error {
 	defer q.mu.Unlock()
 	q.arrived++
 	c.Arrival = q.arrived
-	if q.exact == nil || chained(c.requests) { // a call reads the requests even after its caller has left and reuses them
+	if q.exact == nil || c.chained { // a call reads the requests even after its caller has left and reuses them
 		c.requests = slices.Clone(c.requests)
 	}
 	err := q.place(c)
@@ -215,7 +215,7 @@ func (q *Queue) place(c *caller) error {
 // strategyOf returns how a caller waits.
 func (q *Queue) strategyOf(c *caller) strategy {
 	switch {
-	case chained(c.requests): // nobody books what may be made in place of another
+	case c.chained: // nobody books what may be made in place of another
 		return q.ask
 	case q.exact != nil:
 		return q.exact
