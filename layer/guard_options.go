@@ -43,6 +43,16 @@ const (
 	defaultLocalKeys = 100_000
 )
 
+// policies names the policy of a log line. Rules may have others.
+func (o *GuardOptions) policies() string {
+	for _, p := range o.Rules {
+		if p != o.OnFailure {
+			return o.OnFailure.String() + ", unless the rule has its own"
+		}
+	}
+	return o.OnFailure.String()
+}
+
 // GuardChange says that the engine has gone or come back.
 type GuardChange struct {
 	Away  bool

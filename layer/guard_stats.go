@@ -146,7 +146,7 @@ func (g *Guarded) told(change GuardChange) {
 		}
 	}()
 	if change.Away {
-		g.log(slog.LevelWarn, "the engine is away, and the policy answers", slog.String("policy", g.options.OnFailure.String()), slog.Any("cause", change.Cause))
+		g.log(slog.LevelWarn, "the engine is away, and the policy answers", slog.String("policy", g.options.policies()), slog.Any("cause", change.Cause))
 	} else {
 		g.log(slog.LevelInfo, "the engine is back")
 	}

@@ -165,6 +165,28 @@ func TestABreakerProbesAndCloses(t *testing.T) {
 	})
 }
 
+// Where a rule has a policy of its own, the line of an outage does not say that one policy answers all.
+func TestTheLogOfAnOutageSaysThatRulesHavePolicies(t *testing.T) {
+	for want, policies := range map[string]map[string]layer.Policy{
+		`policy=deny cause=`: {"r": layer.Deny},
+		`policy="deny, unless the rule has its own" cause=`: {"r": layer.Local},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var logged texts
+			r, rule := newRemote(), mustRule(t, "r=5/m")
+			g := guarded(t, r, layer.GuardOptions{Rules: policies, Peers: 1, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+			r.fails.Store(true)
+			for range 10 {
+				_, _ = g.Take(t.Context(), rule.For("k", 1))
+			}
+			synctest.Wait()
+			if text := strings.Join(logged.lines(), ""); !strings.Contains(text, want) {
+				t.Errorf("the log lacks %q:\n%s", want, text)
+			}
+		})
+	}
+}
+
 // What waits for an OnChange that hangs is bounded, and the last changes are told.
 func TestAnOnChangeThatHangsIsToldTheLastChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
