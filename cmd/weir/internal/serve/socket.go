@@ -116,7 +116,7 @@ func checkFolder(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0:
-		return fmt.Errorf("other users may write in %s (mode %v), and could replace the socket", path, info.Mode().Perm())
+		return fmt.Errorf("other users may write in %s (mode %v), and could replace the socket: chmod go-w, or another folder, prevents that", path, info.Mode().Perm())
 	}
 	return nil
 }
