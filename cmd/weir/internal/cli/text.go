@@ -8,6 +8,7 @@ var (
 	Thousands = plain.Thousands
 	Plural    = plain.Plural
 	Duration  = plain.Duration
+	Wait      = plain.Wait
 	Percent   = plain.Percent
 	Fixed     = plain.Fixed
 	Shorten   = plain.Shorten

@@ -109,11 +109,11 @@ func (c *control) peek() *cobra.Command {
 					text += "; the rule is a shadow, which refuses nothing"
 				case a.Allowed:
 				case a.Cause == weir.ByBan.String() && a.RetryAfter != nil:
-					text = "banned for another " + cli.Duration(time.Duration(*a.RetryAfter*float64(time.Second)))
+					text = "banned for another " + cli.Wait(time.Duration(*a.RetryAfter*float64(time.Second)))
 				case a.RetryAfter == nil:
 					text += "; a request is never admitted"
 				default:
-					text += "; the next is admitted in " + cli.Duration(time.Duration(*a.RetryAfter*float64(time.Second)))
+					text += "; the next is admitted in " + cli.Wait(time.Duration(*a.RetryAfter*float64(time.Second)))
 				}
 				return text + "\n" + warned(a)
 			}, "allowed", "limit", "remaining", "retry_after")

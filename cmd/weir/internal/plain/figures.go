@@ -20,6 +20,18 @@ func Duration(d time.Duration) string {
 	return text
 }
 
+// Wait formats a time to wait as people read it, rounded up to milliseconds, or to tenths of a second from a second on.
+func Wait(d time.Duration) string {
+	unit := time.Millisecond
+	if d >= time.Second {
+		unit = 100 * time.Millisecond
+	}
+	if rounded := d.Truncate(unit); rounded < d {
+		d = rounded + unit
+	}
+	return Duration(d)
+}
+
 // Shorten truncates a key to the width of its column.
 func Shorten(key string) string { return screen.Shorten(key, 60) }
 

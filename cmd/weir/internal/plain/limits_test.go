@@ -100,6 +100,16 @@ func TestEveryCodeHasAHintOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestTimesToWaitAreRoundedUp(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1: "1ms", 406590445: "407ms", 999*time.Millisecond + 1: "1s", 59_818_814_905: "59.9s", time.Minute: "1m", time.Hour - 1: "1h",
+	} {
+		if got := Wait(d); got != want {
+			t.Errorf("%d ns: got %s, want %s", d, got, want)
+		}
+	}
+}
+
 func TestTimesArePrintedWithoutZeroParts(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 10 * time.Second: "10s", time.Minute: "1m", time.Hour: "1h", 90 * time.Minute: "1h30m",

@@ -1,8 +1,12 @@
 package rules
 
 import (
+	"context"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weirflow/weir"
 )
 
 func TestABanInAFileIsRefusedWhereItCannotBe(t *testing.T) {
@@ -25,5 +29,32 @@ func TestABanInAFileIsRefusedWhereItCannotBe(t *testing.T) {
 		} else if want != "" {
 			t.Errorf("%s: was read, want %q", limit, want)
 		}
+	}
+}
+
+func TestAnExplanationSaysThatAKeyIsBanned(t *testing.T) {
+	config := parsed(t, "rules: [{name: login, match: {path: /login}, key: client, limit: 5/m and ban 1m after 2/10m}]")
+	engine := weir.NewMemory(weir.MemoryOptions{})
+	request := Attributes{"path": "/login", "client": "192.0.2.1"}
+	shown := func() string {
+		e, err := config.Explain(context.Background(), request, 1, engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Text()
+	}
+	for range 6 {
+		if _, err := engine.Take(context.Background(), config.Rule("login").Limit.For("192.0.2.1", 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := shown(); !strings.Contains(text, "  retry after 1") {
+		t.Errorf("a key that is refused: got\n%s", text)
+	}
+	if _, err := engine.Take(context.Background(), config.Rule("login").Limit.For("192.0.2.1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if text := shown(); !regexp.MustCompile(`\n  banned for  [0-9m]+(\.[0-9])?s?\n`).MatchString(text) || strings.Contains(text, "retry after") {
+		t.Errorf("a key that is banned: got\n%s", text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // Otherwise is the match of a rule that is only asked where others refuse.
@@ -228,9 +229,10 @@ type Step struct {
 	Key        *string `json:"key,omitempty"`
 	Limit      string  `json:"limit,omitempty"` // that of the key
 	Cost       int64   `json:"cost,omitempty"`
-	Remaining  *int64  `json:"remaining,omitempty"` // of the key, if states are known
-	RetryAfter string  `json:"retry_after,omitempty"`
-	Otherwise  []Step  `json:"otherwise,omitempty"` // the pools that are asked where the rule refuses, in order
+	Remaining  *int64  `json:"remaining,omitempty"`   // of the key, if states are known
+	RetryAfter string  `json:"retry_after,omitempty"` // in text, rounded up
+	Cause      string  `json:"cause,omitempty"`       // "ban", if one refuses
+	Otherwise  []Step  `json:"otherwise,omitempty"`   // the pools that are asked where the rule refuses, in order
 }
 
 // Explanation says how a request is decided.
@@ -303,7 +305,10 @@ func (s *Step) Peek(ctx context.Context, q weir.Request, engine weir.Engine) err
 	case d.RetryAfter == weir.Never:
 		s.RetryAfter = "never"
 	case !d.Allowed:
-		s.RetryAfter = d.RetryAfter.String()
+		s.RetryAfter = plain.Wait(d.RetryAfter)
+	}
+	if d.Cause == weir.ByBan {
+		s.Cause = d.Cause.String()
 	}
 	return nil
 }

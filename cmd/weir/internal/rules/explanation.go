@@ -75,7 +75,11 @@ func (s *Step) write(b *strings.Builder) {
 	if s.Remaining != nil {
 		line("remaining", plain.Thousands(*s.Remaining))
 	}
-	if s.RetryAfter != "" {
+	switch {
+	case s.RetryAfter == "":
+	case s.Cause != "":
+		line("banned for", s.RetryAfter)
+	default:
 		line("retry after", s.RetryAfter)
 	}
 }

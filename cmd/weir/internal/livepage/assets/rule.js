@@ -114,6 +114,6 @@ function explanation({ answer, rules = [], notes = [], warnings = [] }) {
 function stepText(step) {
   if (step.key === undefined) return ' matches.'
   const state = step.remaining === undefined ? '' : `, ${count(step.remaining)} remain`
-  const free = step.retry_after ? step.retry_after === 'never' ? ', never admitted' : `, free in ${step.retry_after}` : ''
+  const free = step.retry_after ? step.retry_after === 'never' ? ', never admitted' : `, ${step.cause === 'ban' ? 'banned for' : 'free in'} ${step.retry_after}` : ''
   return ` counts the key ${visible(step.key)} by ${visible(step.limit)}${state}${free}.`
 }
