@@ -207,6 +207,7 @@ func (r *reading) line(line []byte, long bool) error {
 	default:
 		var err error
 		if why, err = r.each(e); err != nil {
+			r.lines-- // the line is left to another reading
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ package replay
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -34,6 +35,9 @@ type Traffic struct {
 	first, last int64 // the earliest and the latest time
 
 	mostEvents, mostKeys int
+
+	full  func() bool // as Until has it, or nil
+	ended bool
 }
 
 // The bounds of the memory of a Traffic: 9 GB of events, and as much of keys.
@@ -72,11 +76,22 @@ func (t *Traffic) ReadLog(name string, r io.Reader) error {
 		return fmt.Errorf("replay: read %s: the key names no field: make the Traffic with NewTraffic and ParseKey", name)
 	}
 	t.starts = nil
-	if err := t.logs.Read(name, r, t.entry); err != nil {
+	if err := t.logs.Read(name, r, t.entry); err != nil && !errors.Is(err, errFull) {
 		return fmt.Errorf("replay: %w", err)
 	}
 	return nil
 }
+
+// looks is how many events are added between two looks at whether the memory is full.
+const looks = 1 << 15
+
+var errFull = errors.New("the memory is full")
+
+// Until makes ReadLog end without an error, after a whole line, when full says so. It is asked from time to time.
+func (t *Traffic) Until(full func() bool) { t.full = full }
+
+// Ended reports whether ReadLog has ended before its log, as Until asks.
+func (t *Traffic) Ended() bool { return t.ended }
 
 // entry adds an entry of a log.
 func (t *Traffic) entry(e *accesslog.Entry) (why string, err error) {
@@ -87,6 +102,11 @@ func (t *Traffic) entry(e *accesslog.Entry) (why string, err error) {
 	cost, why := t.costOf(e)
 	if why != "" {
 		return why, nil
+	}
+	if t.full != nil && len(t.events)%looks == looks-1 {
+		if t.ended = t.full(); t.ended {
+			return "", errFull
+		}
 	}
 	id, known := t.ids[string(key)]
 	switch {

@@ -5,14 +5,19 @@ package main
 
 import (
 	"io"
+	"runtime/debug"
 	"syscall/js"
 
 	"github.com/weirflow/weir/cmd/weir/internal/playground"
 )
 
+// mostMemory is where garbage is collected at once, in bytes. The memory of a page never shrinks.
+const mostMemory = 700 << 20
+
 // main defines weirAnswer(question, host), which returns the answer as text, and calls weirReady. A host may have a log: size, and
 // read(buffer), which fills a Uint8Array and returns how many bytes it has filled, or throws; and progress(stage, done, of).
 func main() {
+	debug.SetMemoryLimit(mostMemory)
 	js.Global().Set("weirAnswer", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		return string(playground.Answer([]byte(args[0].String()), hostOf(args[1])))
 	}))

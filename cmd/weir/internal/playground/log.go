@@ -2,7 +2,7 @@ package playground
 
 import (
 	"fmt"
-	"io"
+	"runtime"
 	"runtime/metrics"
 	"strings"
 
@@ -45,7 +45,7 @@ type Times struct {
 // Bounds of a log in the page, whose program has 1 GB of memory. The events take up to 36 bytes each; keys are as long as they are.
 const (
 	mostEvents = 8_000_000
-	mostLive   = 320 << 20 // bytes in use when reading ends; their garbage may be as much
+	mostLive   = 224 << 20 // bytes in use when reading ends; a search needs as much again, and there is garbage
 	mostTried  = 6
 	topRows    = 10 // as weir replay shows
 )
@@ -104,14 +104,15 @@ func (l *logging) read(host Host) (traffic *replay.Traffic, part string, key rep
 		return nil, "", key, plain.Misuse(fmt.Errorf("format: %w", err), "formats: "+strings.Join(accesslog.Formats(), ", "), "leave it empty, and the log shows its own")
 	}
 	traffic = replay.NewTraffic(reader, key)
-	b := &bounded{host: host, full: func() bool { return traffic.Events() >= mostEvents || live() > mostLive }}
-	if err := traffic.ReadLog(l.Name, unpack.Reader(b)); err != nil {
+	file := &file{host: host}
+	traffic.Until(func() bool { return traffic.Events() >= mostEvents || inUse(mostLive) > mostLive })
+	if err := traffic.ReadLog(l.Name, unpack.Reader(file)); err != nil {
 		return nil, "", key, plain.Fail(fmt.Errorf("replay: %s", strings.TrimPrefix(err.Error(), "replay: ")),
 			"the log may be damaged or still being written: 'gzip -t FILE' checks a compressed one")
 	}
-	if b.stopped {
+	if traffic.Ended() {
 		part = fmt.Sprintf("The first %s of the file were read, with %s: more does not fit into a page. weir replay reads all of it.",
-			plain.Percent(b.read, max(host.Size, b.read)), plain.Plural(int64(traffic.Events()), "request"))
+			plain.Percent(file.read, max(host.Size, file.read)), plain.Plural(int64(traffic.Events()), "request"))
 	}
 	return traffic, part, key, nil
 }
@@ -163,36 +164,33 @@ func cut(r *replay.Report) {
 	}
 }
 
-// bounded reads a log until it is full.
-type bounded struct {
-	host    Host
-	full    func() bool
-	read    int64
-	told    int64
-	stopped bool
+// file reads the file of a log, packed or not, and tells how far it is.
+type file struct {
+	host       Host
+	read, told int64
 }
 
-// step is how many bytes are read between two looks.
+// step is how many bytes are read until the host is told.
 const step = 4 << 20
 
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.stopped {
-		return 0, io.EOF
-	}
-	n, err := b.host.Log.Read(p[:min(len(p), step/4)])
-	if b.read += int64(n); b.read-b.told >= step {
-		b.told = b.read
-		if tell := b.host.Progress; tell != nil {
-			tell("reading", b.read, b.host.Size)
+func (f *file) Read(p []byte) (int, error) {
+	n, err := f.host.Log.Read(p)
+	if f.read += int64(n); f.read-f.told >= step {
+		f.told = f.read
+		if tell := f.host.Progress; tell != nil {
+			tell("reading", f.read, f.host.Size)
 		}
-		b.stopped = b.full()
 	}
 	return n, err
 }
 
-// live returns the bytes that the last collection has left.
-func live() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+// inUse returns the bytes that are in use. Beyond a bound it leaves out garbage.
+func inUse(bound uint64) uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
+	if sample[0].Value.Uint64() > bound {
+		runtime.GC()
+		metrics.Read(sample)
+	}
 	return sample[0].Value.Uint64()
 }
