@@ -4,6 +4,7 @@
 //	go run ./bench/waiting                  half an hour; writes bench/WAITING_REDIS.md
 //	go run ./bench/waiting -base v1.0.0     the same workloads beside those of an earlier commit, in turns
 //	go run ./bench/waiting -only 'a process of one' -reps 1    prints the rows whose workloads match
+//	go run ./bench/waiting -only 'questions' -reps 1 -window 3s    questions by the number of callers, five minutes
 //	go run ./bench/waiting -only 'ms on '    how equally processes share slots
 package main
 
@@ -38,9 +39,9 @@ var bench = &measure.Bench{
 		for _, w := range workloads() {
 			list = append(list, measure.Row{Group: w.name, Line: "all callers", Ours: true, Measure: w.row})
 		}
-		return list, nil
+		return append(list, questionRows()...), nil
 	},
-	Columns: columns(),
+	Columns: append(columns(), measure.Column{Figure: asked{}.figure(), Format: "%.2f"}),
 	Targets: targets,
 }
 
