@@ -3,13 +3,11 @@ package top
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/promlimit"
 )
@@ -24,7 +22,7 @@ func BenchmarkDecisionWithFullestKeys(b *testing.B) {
 	ctx, end := context.WithCancel(b.Context())
 	defer end()
 	engines := [2]weir.Engine{}
-	for i, sample := range []func(layer.Observation) bool{without.listsAlone(randtest.New(1)), with.Sample} {
+	for i, sample := range []func(layer.Observation) bool{without.listsAlone, with.Sample} {
 		counts, memory := promlimit.New(), weir.NewMemory(weir.MemoryOptions{})
 		decided := func(ctx context.Context, o layer.Observation) {
 			counts.Decided(ctx, o)
@@ -79,14 +77,12 @@ func requestsOfTwoRules(b *testing.B) (all [512][]weir.Request) {
 }
 
 // listsAlone samples for the lists of busy keys, each rule by a random number of its own, and counts nothing else.
-func (k *Keys) listsAlone(random *rand.Rand) func(layer.Observation) bool {
-	return func(o layer.Observation) bool {
-		for i := range o.Requests {
-			r := k.ruleKeys(o.Requests[i].Rule.Name())
-			if gap := r.by[Taken].sample(random.Uint64()); gap > 0 {
-				k.draw(r, Taken, gap, o.Requests[i].Key)
-			}
+func (k *Keys) listsAlone(o layer.Observation) bool {
+	for i := range o.Requests {
+		r := k.ruleKeys(o.Requests[i].Rule.Name())
+		if gap := r.by[Taken].sample(); gap > 0 {
+			k.draw(r, Taken, gap, o.Requests[i].Key)
 		}
-		return false
 	}
+	return false
 }

@@ -110,7 +110,7 @@ func (k *Keys) SampleBeside(o layer.Observation) {
 	}
 	r, gap := k.ruleKeys(name), uint64(0)
 	if r != nil {
-		gap = r.by[by].sample(rand.Uint64())
+		gap = r.by[by].sample()
 	}
 	if gap == 0 {
 		return
@@ -147,7 +147,7 @@ func (k *Keys) taken(requests []weir.Request, o *layer.Observation) {
 		if !binds {
 			r.beside.Add(1)
 		}
-		gap := r.by[Taken].sample(random)
+		gap := r.by[Taken].sampleBy(random)
 		if gap == 0 {
 			continue
 		}
@@ -176,7 +176,7 @@ func (k *Keys) refused(o *layer.Observation) {
 	if r == nil {
 		return
 	}
-	gap := r.by[Refused].sample(rand.Uint64())
+	gap := r.by[Refused].sample()
 	if gap == 0 {
 		return
 	}
@@ -191,9 +191,11 @@ func (k *Keys) refused(o *layer.Observation) {
 	}
 }
 
-// sample returns the number of calls for which this one stands as a sample, or 0 if it is none. A random number chooses, one for all rules
-// of a call, because it costs as much as all else of a call that is no sample.
-func (c *counted) sample(random uint64) (gap uint64) {
+// sample returns the number of calls for which this one stands as a sample, or 0 if it is none.
+func (c *counted) sample() (gap uint64) { return c.sampleBy(rand.Uint64()) }
+
+// sampleBy is sample by a random number, one for all rules of a call, because it costs as much as all else of a call that is no sample.
+func (c *counted) sampleBy(random uint64) (gap uint64) {
 	gap = max(c.gap.Load(), 1)
 	if place, _ := bits.Mul64(random, gap); place > 0 { // from 0 to gap-1, all alike
 		return 0

@@ -44,9 +44,7 @@ func TestAReportOfCustomersCutsNoColumn(t *testing.T) {
 		for _, width := range []int64{390, 1280} {
 			b.open(url, width, 900, scheme)
 			b.see(fmt.Sprintf("report-customers-%d-%s", width, scheme))
-			if cut := eval[string](b, `[...document.querySelectorAll('.rows')].filter(r => r.scrollWidth > r.clientWidth + 1).map(r => r.innerText.slice(0, 80)).join('\n')`); cut != "" || eval[int64](b, "document.documentElement.scrollWidth") > width {
-				t.Errorf("at %d pixels, %s, these tables are cut, or the page is wider: %s", width, scheme, cut)
-			}
+			b.cutsNothing(width)
 		}
 	}
 	b.open(url, 390, 900, "light")
@@ -99,5 +97,34 @@ func checkLinkToADay(b *tab) {
 	})()`)
 	if !strings.HasPrefix(got, "true 2") || !strings.Contains(got, "Nov. Escape, or a double click, shows all.") || !strings.Contains(got, ", most on 2") {
 		b.t.Errorf("the link of a customer shows %s, want a day of November", got)
+	}
+}
+
+// cutsNothing checks that no table is wider than its place, and the page no wider than the window.
+func (b *tab) cutsNothing(width int64) {
+	b.t.Helper()
+	if cut := eval[string](b, `[...document.querySelectorAll('.rows')].filter(r => r.scrollWidth > r.clientWidth + 1).map(r => r.innerText.slice(0, 80)).join('\n')`); cut != "" || eval[int64](b, "document.documentElement.scrollWidth") > width {
+		b.t.Errorf("at %d pixels these tables are cut, or the page is wider: %s", width, cut)
+	}
+}
+
+// Reports of limits, suggestions and simulations cut no column either, and sort on a phone.
+func TestNoReportCutsAColumn(t *testing.T) {
+	b := newTab(t)
+	for name, args := range map[string][]string{
+		"limits":   {"replay", "--limit", "token bucket 1/m burst 75", "--limit", "sliding window 60/1m", realLog},
+		"suggest":  {"replay", "--suggest", "refuse 0.1% of clients", realLog},
+		"ban":      {"replay", "--key", "ip,path", "--limit", "fixed window 2/1m and ban 10m after 5/5m", realLog},
+		"simulate": {"simulate", "--traffic", "constant 20/s", "--for", "10s", "--limit", "token bucket 1/s burst 10", "--limit", "sliding log 10/s"},
+	} {
+		url, _ := writeReport(t, args...)
+		for _, width := range []int64{390, 1280} {
+			b.open(url, width, 900, map[int64]string{390: "light", 1280: "dark"}[width])
+			b.see(fmt.Sprintf("report-%s-%d", name, width))
+			b.cutsNothing(width)
+			if without := eval[int](b, `[...document.querySelectorAll('table[data-what]')].filter(t => t.tBodies[0].rows.length > 1 && t.offsetParent && !!t.closest('.rows').previousElementSibling.querySelector('select').offsetParent !== (innerWidth < 480)).length`); without > 0 {
+				t.Errorf("%s: at %d pixels %d tables can be sorted by a choice where heads are shown, or cannot where they are not", name, width, without)
+			}
+		}
 	}
 }
