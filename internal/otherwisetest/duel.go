@@ -18,11 +18,26 @@ import (
 // and all states. newEngine returns an empty engine that decides by the clock.
 func Duel(t *testing.T, rounds int, newEngine func(clock func() int64) weir.Engine) {
 	t.Helper()
+	play(t, rounds, true, newEngine)
+}
+
+// DuelOnLanes works like Duel without bans: of requests on several lanes of a cluster a ban counts no refusal of those that are asked
+// after the first one.
+func DuelOnLanes(t *testing.T, rounds int, newEngine func(clock func() int64) weir.Engine) {
+	t.Helper()
+	play(t, rounds, false, newEngine)
+}
+
+func play(t *testing.T, rounds int, bans bool, newEngine func(clock func() int64) weir.Engine) {
+	t.Helper()
 	met := map[string]int{}
+	if !bans {
+		met["banned"] = rounds
+	}
 	random := rand.New(rand.NewPCG(randtest.Seed(t), 58))
 	for round := range rounds {
 		d := newDuel(t, random, newEngine)
-		d.met = met
+		d.met, d.bans = met, bans
 		for range 80 {
 			if d.step(); t.Failed() {
 				t.Fatalf("round %d differs; its calls:\n%s", round, d.history)
@@ -47,6 +62,7 @@ type duel struct {
 	open    [][2]*weir.Reservation // the layer's and the model's
 	history string
 	met     map[string]int
+	bans    bool
 }
 
 // The rules of a duel. Their instants are whole milliseconds, so that engines of any tick agree.
@@ -104,7 +120,7 @@ func (d *duel) chain() weir.Request {
 		if d.rules[i].Name() == "blocked" && d.random.IntN(3) > 0 {
 			continue
 		}
-		if i == strict && q != nil { // nothing stands in place of a ban
+		if i == strict && (q != nil || !d.bans) { // nothing stands in place of a ban
 			continue
 		}
 		next := d.request(d.rules[i])
@@ -125,7 +141,7 @@ func (d *duel) requests() (requests []weir.Request) {
 	for range 1 + d.random.IntN(3) {
 		requests = append(requests, d.chain())
 	}
-	if d.random.IntN(8) == 0 {
+	if d.bans && d.random.IntN(8) == 0 {
 		requests = append(requests, d.request(d.rules[strict]))
 	}
 	return requests
