@@ -47,7 +47,7 @@ func TestTheStartPageOfTheDaemonShowsWhatItPrints(t *testing.T) {
 func inScript(line string) string {
 	command, isCommand := strings.CutPrefix(line, "$ ")
 	switch {
-	case strings.HasPrefix(line, "weir listens on "):
+	case line == "…" || strings.HasPrefix(line, "weir listens on "):
 		return ""
 	case !isCommand:
 		return "stdout '" + fraction.ReplaceAllString(regexp.QuoteMeta(line), "[0-9.]+") + "'\n"
