@@ -1,5 +1,6 @@
 // Program layers measures what layers around the Redis engine gain and cost: hot keys with a Prefetch beside redis_rate,
-// refused keys with a DenyUntil beside the memory engine, and a healthy call through a Guard.
+// refused keys with a DenyUntil beside the memory engine, a healthy call through a Guard, and a key that many processes take ahead
+// (fleet.go).
 //
 //	go run ./bench/layers            everything, a minute; writes bench/LAYERS.md
 //	go run ./bench/layers -quick     a trial; prints figures that mean nothing
@@ -27,7 +28,8 @@ func main() { bench.Main() }
 
 const about = `One redis-server on the loopback interface shares the cores with the callers. All keys are hot: each caller goes round all of
 them without a pause. A run ends in an error unless every decision is admitted, or refused where the row says so. The Guard is
-over the memory engine, so that its cost is not lost in that of a server; its calls take a deadline.`
+over the memory engine, so that its cost is not lost in that of a server; its calls take a deadline. The 30 processes that ask for
+one key are 30 engines, with connections and layers of their own, asked at random instants.`
 
 const (
 	perSecond = "decisions/s"
@@ -46,18 +48,22 @@ var bench = &measure.Bench{
 		for _, r := range rows {
 			list = append(list, measure.Row{Group: r.group, Line: r.line, Ours: r.line != "redis_rate", Measure: r.measure})
 		}
+		for _, f := range fleets {
+			list = append(list, measure.Row{Group: fleetGroup, Line: f.line, Ours: true, Measure: f.measure})
+		}
 		return list, nil
 	},
-	Columns: []measure.Column{{Figure: perSecond, Format: "%.0f", More: true}, {Figure: each, Format: "%.0f"}},
+	Columns: []measure.Column{{Figure: perSecond, Format: "%.0f", More: true}, {Figure: each, Format: "%.0f"},
+		{Figure: callsEach, Format: "%.2f"}, {Figure: ofPossible, Format: "%.3f", More: true}, {Figure: mostOfLeast, Format: "%.2f"}},
 	Targets: func([]measure.Row) []measure.Target {
 		over := func(group, line, other string) []measure.Case {
 			return []measure.Case{{Row: measure.Row{Group: group, Line: line}.Name(), Over: []string{measure.Row{Group: group, Line: other}.Name()}}}
 		}
-		return []measure.Target{
+		return append([]measure.Target{
 			{Name: "prefetched keys: decisions/s over redis_rate", Figure: perSecond, Format: "%.3g ×", Bound: 50, AtLeast: true, More: true, Cases: over(hotKeys, "Redis, Prefetch", "redis_rate")},
 			{Name: "refused keys: decisions/s over the memory engine", Figure: perSecond, Format: "%.3g ×", Bound: 0.5, AtLeast: true, More: true, Cases: over(refusedKeys, "Redis, DenyUntil", "memory engine")},
 			{Name: "a healthy call: what a Guard adds", Figure: each, Format: "%.0f ns", Bound: 150, Minus: true, Cases: over(oneCaller, "memory engine, Guard", "memory engine")},
-		}
+		}, fleetTargets()...)
 	},
 }
 
@@ -81,13 +87,7 @@ var (
 
 var rows = []row{
 	{hotKeys, "redis_rate", 128, 1000, false, redisRate},
-	{hotKeys, "Redis, Prefetch", 128, 1000, false, redisBelow(hot, func(e weir.Engine) (weir.Engine, func(), error) {
-		prefetched, err := layer.Prefetch(e, layer.PrefetchOptions{})
-		if err != nil {
-			return nil, nil, err
-		}
-		return prefetched, prefetched.Close, nil
-	})},
+	{hotKeys, "Redis, Prefetch", 128, 1000, false, redisBelow(hot, prefetch)},
 	{refusedKeys, "memory engine", 128, 1000, true, memoryBelow(used, 0, bare)},
 	{refusedKeys, "Redis, DenyUntil", 128, 1000, true, redisBelow(used, func(e weir.Engine) (weir.Engine, func(), error) {
 		denier, err := layer.DenyUntil(e, layer.DenyOptions{})
