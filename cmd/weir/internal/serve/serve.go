@@ -319,7 +319,7 @@ func (o *options) answer(ctx context.Context, out io.Writer, d *started) error {
 	o.notify.warn(d.log, d.used.limits())
 	envoy := o.ports.envoy.server(s.desk, &o.compat.stats, d.log)
 	s.api = api.New(api.Options{Desk: s.desk, Log: d.log, Serves: auth.Serves, Who: auth.Of, Keys: d.seen.Top, Dynamic: o.dynamic, Check: d.check, Troubles: o.troubles, Waiting: d.used.pushed.waiting, Also: o.compat.paths(envoy, s.unhealthy)})
-	d.modes.start(s.desk, func(config *rules.Config) {
+	d.modes.start(s.desk, d.seen.Top.Turned, func(config *rules.Config) {
 		if envoy != nil {
 			envoy.Use(config)
 		}

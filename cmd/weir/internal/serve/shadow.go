@@ -44,6 +44,7 @@ type modes struct {
 	last   []override.ModeOf
 	said   map[string]bool // about modes, in the log
 	use    func(named []*weir.Rule, config *rules.Config)
+	turned func(rule string, shadow bool) // told of each rule whose mode weir ctl has changed
 
 	are atomic.Pointer[map[string]bool] // the shadows in force, by name
 }
@@ -104,6 +105,7 @@ func (m *modes) changed() {
 	m.use(named, config)
 	for _, r := range m.rules() {
 		if was, is := before.IsShadow(r), read.IsShadow(r); was != is {
+			m.turned(r.Name, is)
 			m.log.Warn(modeText[is], "rule", r.Name)
 		}
 	}
@@ -223,7 +225,8 @@ type errNoMode string
 func (e errNoMode) Error() string { return string(e) }
 
 // start has the rules in force, now and after each change.
-func (m *modes) start(d *decide.Desk, use func(*rules.Config)) {
+func (m *modes) start(d *decide.Desk, turned func(rule string, shadow bool), use func(*rules.Config)) {
+	m.turned = turned
 	m.use = func(named []*weir.Rule, config *rules.Config) {
 		d.Use(named, config)
 		if config != nil {

@@ -27,7 +27,7 @@ type Full struct {
 	At    int64  `json:"at"`            // of the decision or peek that said so, in seconds since 1970
 	Cut   bool   `json:"cut,omitempty"` // Key is the beginning of a longer one
 
-	Shadow bool `json:"shadow,omitempty"` // the rule was a shadow when it was asked
+	Shadow bool `json:"shadow,omitempty"` // the rule is a shadow
 }
 
 // Share returns the used part of the limit: 1 is all of it, and a debt is more.
@@ -177,6 +177,18 @@ func (f *fullest) pick(now time.Time) (s subject, ok bool) {
 		return s, true
 	}
 	return s, false
+}
+
+// turn marks all keys as those of a shadow, or of none.
+func (f *fullest) turn(shadow bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.known {
+		f.known[i].shadow = shadow
+	}
+	for i := range f.found {
+		f.found[i].shadow = shadow
+	}
 }
 
 // clear forgets all keys.

@@ -262,6 +262,13 @@ func (k *Keys) Changed(rule string) {
 	}
 }
 
+// Turned notes that a rule refuses nobody from now on, or does.
+func (k *Keys) Turned(rule string, shadow bool) {
+	if r := (*k.rules.Load())[rule]; r != nil {
+		r.fullest.turn(shadow)
+	}
+}
+
 // Beside returns in how many calls that were admitted each rule counted and another one bound. Its other takes are its decisions.
 func (k *Keys) Beside() map[string]uint64 {
 	calls := map[string]uint64{}

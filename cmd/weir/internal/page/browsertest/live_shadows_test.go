@@ -62,4 +62,6 @@ func TestThePageMarksShadows(t *testing.T) {
 			b.see(fmt.Sprintf("shadows-keys-%d-%s", width, scheme))
 		}
 	}
+	d.ctl("enforce", "login")
+	b.await(row("#fullest-keys", "203.0.113.7") + " && !" + row("#fullest-keys", "203.0.113.7") + ".includes('shadow')")
 }
