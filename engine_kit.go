@@ -1,6 +1,8 @@
 package weir
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -61,6 +63,23 @@ func (EngineKit) Spent(r *Rule) *Rule {
 
 // NewLease returns a random Call.Lease, which is never 0.
 func (EngineKit) NewLease() uint64 { return rand.Uint64() | 1 }
+
+// LeaseOf returns the Lease of a reservation. If the call has an Identity, the lease follows from it, so that a repeated call has
+// the same slots, in any process and through any layer.
+func (EngineKit) LeaseOf(c Call) uint64 {
+	if c.Identity == "" {
+		return Kit.NewLease()
+	}
+	h := sha256.New()
+	for i := range c.Requests {
+		q := &c.Requests[i]
+		if q.Rule == nil {
+			return Kit.NewLease() // a take refuses it
+		}
+		fmt.Fprintf(h, "%q %q %d %q ", q.Rule.Name(), q.Key, q.Cost, c.Identity)
+	}
+	return binary.LittleEndian.Uint64(h.Sum(nil)) | 1
+}
 
 // TakeOf returns the take of a reservation on an engine: its requests, its Lease and the Taken of its answer, which is the
 // instant of a reservation for later. Granted returns the reservation again.

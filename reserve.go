@@ -60,7 +60,7 @@ func (EngineKit) Reserve(ctx context.Context, e Engine, call Call) (Answer, erro
 		}
 	}
 	if call.Op = OpTake; call.Lease == 0 {
-		call.Lease = Kit.NewLease()
+		call.Lease = Kit.LeaseOf(call)
 	}
 	h := newReserved(e, &call)
 	began := time.Now()

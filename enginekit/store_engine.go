@@ -126,7 +126,7 @@ func (e *StoreEngine) do(ctx context.Context, c weir.Call) (weir.Answer, error) 
 	defer cancel()
 	switch c.Op {
 	case weir.OpReserve:
-		return weir.Kit.Reserve(ctx, e, leased(c))
+		return weir.Kit.Reserve(ctx, e, c)
 	case weir.OpReserveAhead:
 		a, err := e.newBooking(ctx, c)
 		if err != nil {

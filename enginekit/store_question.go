@@ -3,7 +3,6 @@ package enginekit
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -163,17 +162,6 @@ func fingerprint(c *weir.Call) [sha256.Size]byte {
 		fmt.Fprintf(h, " %q %q %d", c.Requests[i].Rule.Name(), c.Requests[i].Key, c.Requests[i].Cost)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
-}
-
-// leased gives slots that are reserved with an identity a lease that follows from it, so that a repeated call has the same
-// slots.
-func leased(c weir.Call) weir.Call {
-	missing := func(q weir.Request) bool { return q.Rule == nil }
-	if c.Identity != "" && c.Lease == 0 && !slices.ContainsFunc(c.Requests, missing) { // a take refuses a missing rule
-		sum := fingerprint(&c)
-		c.Lease = binary.LittleEndian.Uint64(sum[16:]) | 1
-	}
-	return c
 }
 
 // failed returns the error of an ask as its caller sees it.

@@ -218,6 +218,12 @@ func upToAs(ctx context.Context, e weir.Engine, identity string, most int64, req
 }
 
 // reserveAs reserves with an identity.
+// leased gives a take the lease that a reservation with its identity has.
+func leased(c weir.Call) weir.Call {
+	c.Lease = weir.Kit.LeaseOf(c)
+	return c
+}
+
 func reserveAs(ctx context.Context, e weir.Engine, identity string, requests ...weir.Request) (*weir.Reservation, error) {
 	a, err := e.Do(ctx, weir.Call{Op: weir.OpReserve, Identity: identity, Requests: requests})
 	return a.Reservation, err

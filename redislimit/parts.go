@@ -1,8 +1,6 @@
 package redislimit
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -106,24 +104,6 @@ func tooMuch(o wire.Op, parts []wire.Part) error {
 		return nil
 	}
 	return &weir.RequestError{Op: o.String(), Field: "requests", Reason: fmt.Sprintf("need logs and slots of up to %d KB at once, above %d (Redis)", total*3/2, stored.MostWork*3/2)}
-}
-
-// leased gives slots that are reserved with an identity a lease that follows from it, so that a repeated call has the
-// same slots.
-func leased(c weir.Call) weir.Call {
-	if c.Identity == "" || c.Lease != 0 {
-		return c
-	}
-	h := sha256.New()
-	for i := range c.Requests {
-		q := &c.Requests[i]
-		if q.Rule == nil {
-			return c // a take refuses it
-		}
-		fmt.Fprintf(h, "%q %q %d %q ", q.Rule.Name(), q.Key, q.Cost, c.Identity)
-	}
-	c.Lease = binary.LittleEndian.Uint64(h.Sum(nil)) | 1
-	return c
 }
 
 // withoutState answers requests whose limits all have no state.

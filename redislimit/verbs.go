@@ -39,7 +39,7 @@ func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error)
 	case weir.OpTakeUpTo:
 		return e.takeUpTo(ctx, c)
 	case weir.OpReserve:
-		return weir.Kit.Reserve(ctx, e, leased(c))
+		return weir.Kit.Reserve(ctx, e, c)
 	case weir.OpReserveAhead:
 		return e.reserveAhead(ctx, c)
 	case weir.OpPeek:
