@@ -17,6 +17,8 @@ rate=10
 serve_command='go run ./cmd/weir serve'
 
 work=$(mktemp -d)
+mkdir "$work/run"
+export TMPDIR=$work/run XDG_RUNTIME_DIR=$work/run # ctl finds no other daemon of this user
 server=
 program=
 trap cleanup EXIT
