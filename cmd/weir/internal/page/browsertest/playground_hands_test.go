@@ -24,7 +24,7 @@ func TestTrafficIsDrawnByPointerAndByKeyboard(t *testing.T) {
 		p.visit("#part=play&limit=fixed+window+10/2s&traffic=constant+1/s&for=10s", width, "light")
 		p.await("document.querySelector('.course figcaption')?.textContent.includes('10 admitted')")
 		p.do(chromedp.Click("#drawing summary"))
-		eval[bool](p.tab, "(document.querySelector('#bars').scrollIntoView({ block: 'center' }), true)")
+		eval[bool](p.tab, "(document.querySelector('#bars').scrollIntoView({ block: 'center', behavior: 'instant' }), true)")
 		middle := func(bar int) (x, y float64) {
 			at := eval[[]float64](p.tab, fmt.Sprintf("(() => { const r = document.querySelectorAll('#bars input')[%d].getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] })()", bar))
 			return at[0], at[1]
