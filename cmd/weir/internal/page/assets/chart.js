@@ -104,7 +104,7 @@ var weir = (() => {
     if (c.logX) along = { splits: (u, i, low, high) => decades(low, high), filter: (u, splits) => splits }
     const widest = Math.max(...c.series.map(s => s.values.length), 0)
     return {
-      width, height, legend: { show: false }, padding: [(c.marks?.length ? 8 : 10) * scale, 14 * scale, 0, 0],
+      width, height, legend: { show: false }, padding: [(c.marks?.length ? 8 : 10) * scale, 28 * scale, 0, 0],
       cursor: { y: false, drag: { x: scale === 1 && widest > 2, y: false }, points: { size: 7 } },
       tzDate: t => uPlot.tzDate(new Date(t * 1000), 'Etc/UTC'),
       scales: {
