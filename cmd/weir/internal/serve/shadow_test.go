@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,25 +30,7 @@ type watching struct {
 	admin, envoy string // sockets
 	cmd          *exec.Cmd
 	url          string
-	log          *loggedLines
-}
-
-// loggedLines is a log that grows while it is read.
-type loggedLines struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *loggedLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-func (l *loggedLines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
+	log          *output
 }
 
 func startWatching(t *testing.T, args ...string) *watching {
@@ -69,7 +49,7 @@ func startWatching(t *testing.T, args ...string) *watching {
 
 func (d *watching) start() {
 	d.t.Helper()
-	d.cmd, d.log = daemonCommand(d.t, d.args...), &loggedLines{}
+	d.cmd, d.log = daemonCommand(d.t, d.args...), &output{}
 	d.cmd.Stderr = d.log
 	d.url = startAndFindURL(d.t, d.cmd)
 }
