@@ -16,7 +16,7 @@ fail() {
 }
 
 version=${1:-} folder=${2:-}
-[ -n "$folder" ] || fail "FOLDER is missing"
+[ -n "$version" ] && [ -n "$folder" ] || fail "VERSION or FOLDER is missing; run make release-dry VERSION=v0.1.0 FOLDER=/tmp/release"
 mkdir "$folder" 2>/dev/null || fail "FOLDER $folder cannot be made, or exists; name a new one"
 folder=$(cd "$folder" && pwd)
 work=$(mktemp -d)
