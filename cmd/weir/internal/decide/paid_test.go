@@ -76,7 +76,7 @@ func (p *pooled) take(tenant string, cost int64) string {
 	return made.On[0].Rule.Name()
 }
 
-// left fails unless the pool has so many units left.
+// left fails unless the pool has want units left.
 func (p *pooled) left(want int64) {
 	p.t.Helper()
 	made, err := p.Do(p.t.Context(), weir.Call{Op: weir.OpPeek, Requests: []weir.Request{p.InForce().Known("pool").For("", 1)}})

@@ -303,7 +303,7 @@ func (s *scene) ruleAt(line int) string {
 	return s.rules[at].name
 }
 
-// Whatever has no warning decides a request that one door sends, and whatever decides a request has no warning.
+// A rule without a warning decides a request that some front sends, and a rule that decides a request has no warning.
 func FuzzPartsWithoutAWarningDecideARequest(f *testing.F) {
 	for seed := range uint64(100) {
 		f.Add(seed)

@@ -164,7 +164,7 @@ func (x *index) requests(requests []weir.Request, now int64) []weir.Request {
 }
 
 // request returns a request, and those that may be made in its place, by the limits in force for their keys. Nothing is made in place of
-// an entry with a ban: who is banned gets no pool.
+// an entry with a ban: a banned key gets no pool.
 func (x *index) request(asked *weir.Request, now int64) (q weir.Request, changed bool) {
 	q = *asked
 	if e := x.find(q, now); e != nil {
