@@ -14,14 +14,15 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
-// Duel has random calls made by Otherwise over an engine and by the model over a memory engine, and compares every answer
-// and all states. newEngine returns an empty engine that decides by the clock.
+// Duel plays the vectors on Otherwise over an engine. It then makes random calls there and on the model over a memory engine, and
+// compares every answer and all states. newEngine returns an empty engine that decides by the clock.
 func Duel(t *testing.T, rounds int, newEngine func(clock func() int64) weir.Engine) {
 	t.Helper()
+	playVectors(t, newEngine)
 	play(t, rounds, true, newEngine)
 }
 
-// DuelOnLanes works like Duel without bans: of requests on several lanes of a cluster a ban counts no refusal of those that are asked
+// DuelOnLanes works like Duel without vectors and bans: of requests on several lanes of a cluster a ban counts no refusal of those that are asked
 // after the first one.
 func DuelOnLanes(t *testing.T, rounds int, newEngine func(clock func() int64) weir.Engine) {
 	t.Helper()
