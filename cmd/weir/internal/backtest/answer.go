@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/replay"
 )
 
@@ -26,9 +26,9 @@ func Who(r replay.Report) string {
 // Seen says whose requests a log has: 858 customers and 340 addresses.
 func Seen(r replay.Report) string {
 	if r.Customers == 0 {
-		return cli.Plural(int64(r.Keys), client)
+		return plain.Plural(int64(r.Keys), client)
 	}
-	text := cli.Plural(int64(r.Customers), customer)
+	text := plain.Plural(int64(r.Customers), customer)
 	if others := r.Keys - r.Customers; others > 0 {
 		text += " and " + addresses(others)
 	}
@@ -43,13 +43,13 @@ func Noticing(r replay.Report, l replay.LimitReport) string {
 	case l.Rule != "" && l.Subject != "":
 		return Of(l.KeysRefused, l.Keys, l.Subject)
 	case !OfFile(l) && r.Customers > 0:
-		return cli.Thousands(int64(l.Clients)) + " of " + Seen(r)
+		return plain.Thousands(int64(l.Clients)) + " of " + Seen(r)
 	case r.Customers == 0:
 		return Of(l.Clients, r.Keys, Who(r))
 	}
 	text := Of(l.Customers, r.Customers, customer)
 	if others := r.Keys - r.Customers; others > 0 {
-		text += fmt.Sprintf(" and %s of %s", cli.Thousands(int64(l.Clients-l.Customers)), addresses(others))
+		text += fmt.Sprintf(" and %s of %s", plain.Thousands(int64(l.Clients-l.Customers)), addresses(others))
 	}
 	return text
 }
@@ -58,22 +58,22 @@ func addresses(n int) string {
 	if n == 1 {
 		return "1 address"
 	}
-	return cli.Thousands(int64(n)) + " addresses"
+	return plain.Thousands(int64(n)) + " addresses"
 }
 
 // Of says how many of some: 63 of 858 customers.
 func Of(some, all int, who string) string {
-	return cli.Thousands(int64(some)) + " of " + cli.Plural(int64(all), who)
+	return plain.Thousands(int64(some)) + " of " + plain.Plural(int64(all), who)
 }
 
 // Refused says what a rule or a plan refuses, in its unit: 1,203 of 412,000 requests.
 func Refused(refused, all int64, unit string) string {
-	return cli.Thousands(refused) + " of " + Counted(all, unit)
+	return plain.Thousands(refused) + " of " + Counted(all, unit)
 }
 
 // Counted returns a number of requests, or of units of a cost: 2 requests, 412,000 tokens.
 func Counted(n int64, unit string) string {
-	return cli.Plural(n, strings.TrimSuffix(cmp.Or(unit, "requests"), "s"))
+	return plain.Plural(n, strings.TrimSuffix(cmp.Or(unit, "requests"), "s"))
 }
 
 // Sentences say of each rule, and each plan of it, that would be noticed how many would notice, when most, and which limit would have
@@ -109,7 +109,7 @@ func Sentences(limits []replay.LimitReport) (said []string) {
 		said = append(said, s.text)
 	}
 	if more := len(all) - mostSentences; more > 0 {
-		said = append(said, fmt.Sprintf("So would some of %s more.", cli.Plural(int64(more), "rule or plan")))
+		said = append(said, fmt.Sprintf("So would some of %s more.", plain.Plural(int64(more), "rule or plan")))
 	}
 	return said
 }
@@ -151,9 +151,9 @@ func Answer(r replay.Report, limits []replay.LimitReport) []string {
 	l := limits[0]
 	with := "With " + filepath.Base(l.File) + ", "
 	if l.Refused == 0 {
-		text := with + "no " + Who(r) + " would notice: " + cli.Plural(l.Admitted, "request") + " of " + Seen(r) + " would have been admitted"
+		text := with + "no " + Who(r) + " would notice: " + plain.Plural(l.Admitted, "request") + " of " + Seen(r) + " would have been admitted"
 		if l.Undecided > 0 {
-			text += ", and " + cli.Thousands(l.Undecided) + " could not be decided"
+			text += ", and " + plain.Thousands(l.Undecided) + " could not be decided"
 		}
 		return append([]string{text + "."}, Sentences(limits)...)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/internal/replay"
 )
@@ -17,7 +17,7 @@ func Text(report replay.Report, price float64, s screen.Screen) string {
 	var b strings.Builder
 	for _, limits := range ByFile(report.Limits) {
 		for _, sentence := range slices.Concat(Answer(report, limits), Bill(limits, price)) {
-			b.WriteString(s.Wrap(cli.Printable(sentence)+"\n", 2))
+			b.WriteString(s.Wrap(plain.Printable(sentence)+"\n", 2))
 		}
 	}
 	b.WriteString("\n" + s.Table(ruleTable(report)) + "\n")
@@ -26,12 +26,12 @@ func Text(report replay.Report, price float64, s screen.Screen) string {
 	}
 	for _, l := range report.Limits {
 		if l.RuleReport != nil && l.ByName {
-			b.WriteString(s.Wrap(fmt.Sprintf("\n%s has no match: only callers that name it ask it, and a log has none of them\n", cli.Printable(l.Rule)), 0))
+			b.WriteString(s.Wrap(fmt.Sprintf("\n%s has no match: only callers that name it ask it, and a log has none of them\n", plain.Printable(l.Rule)), 0))
 		}
 	}
 	for _, l := range report.Limits {
 		if l.RuleReport != nil && l.Instead != "" {
-			b.WriteString(s.Wrap(fmt.Sprintf("\nreplayed otherwise: %s %s\n", cli.Printable(l.Rule), l.Instead), 0))
+			b.WriteString(s.Wrap(fmt.Sprintf("\nreplayed otherwise: %s %s\n", plain.Printable(l.Rule), l.Instead), 0))
 		}
 	}
 	if lacks := lackTable(report.Limits); len(lacks.Rows) > 0 {
@@ -67,7 +67,7 @@ const allTogether = "all rules together"
 func files(limits []replay.LimitReport) (names []string) {
 	for _, l := range limits {
 		if OfFile(l) {
-			names = append(names, cli.Printable(l.File))
+			names = append(names, plain.Printable(l.File))
 		}
 	}
 	return names
@@ -107,21 +107,21 @@ func ruleTable(report replay.Report) screen.Table {
 		t.Columns = append(t.Columns, screen.Column{Title: c.Title, Rank: 1})
 	}
 	for _, l := range limits {
-		name, text := "  "+cli.Printable(l.Rule), cli.Printable(l.Limit)
+		name, text := "  "+plain.Printable(l.Rule), plain.Printable(l.Limit)
 		if l.Rule == "" {
-			name, text = cli.Printable(Title(l)), ""
+			name, text = plain.Printable(Title(l)), ""
 		}
 		row := []string{name, text, Amount(l.Admitted, l.Unit), Amount(l.Refused, l.Unit), Share(l), Noticing(report, l)}
 		for _, c := range shown {
-			row = append(row, cli.Thousands(c.Count(l)))
+			row = append(row, plain.Thousands(c.Count(l)))
 		}
 		t.Rows = append(t.Rows, row)
 		if l.RuleReport == nil {
 			continue
 		}
 		for _, p := range l.Plans {
-			t.Rows = append(t.Rows, []string{"    " + cli.Printable(PlanName(p)), cli.Printable(p.Limit), Amount(p.Admitted, l.Unit), Amount(p.Refused, l.Unit),
-				cli.Percent(p.Refused, p.Admitted+p.Refused), Of(p.KeysRefused, p.Keys, cmp.Or(l.Subject, key))})
+			t.Rows = append(t.Rows, []string{"    " + plain.Printable(PlanName(p)), plain.Printable(p.Limit), Amount(p.Admitted, l.Unit), Amount(p.Refused, l.Unit),
+				plain.Percent(p.Refused, p.Admitted+p.Refused), Of(p.KeysRefused, p.Keys, cmp.Or(l.Subject, key))})
 		}
 	}
 	return t
@@ -130,7 +130,7 @@ func ruleTable(report replay.Report) screen.Table {
 // Amount returns a number of requests, or of units of a cost with their name.
 func Amount(n int64, unit string) string {
 	if unit == "" {
-		return cli.Thousands(n)
+		return plain.Thousands(n)
 	}
 	return Counted(n, unit)
 }
@@ -143,9 +143,9 @@ func PlanName(p replay.PlanReport) string {
 // Share returns the share of refused requests among those that a rule decided.
 func Share(l replay.LimitReport) string {
 	if l.Unit != "" {
-		return cli.Percent(l.Refused, l.Admitted+l.Refused)
+		return plain.Percent(l.Refused, l.Admitted+l.Refused)
 	}
-	return cli.Percent(l.Refused, l.Admitted+l.Refused+l.Elsewhere+l.Paid)
+	return plain.Percent(l.Refused, l.Admitted+l.Refused+l.Elsewhere+l.Paid)
 }
 
 // lackTable says what the log lacks.
@@ -154,7 +154,7 @@ func lackTable(limits []replay.LimitReport) screen.Table {
 	for _, l := range limits {
 		for _, lack := range l.Lacks {
 			if l.Rule != "" {
-				t.Rows = append(t.Rows, []string{cli.Printable(l.Rule), cli.Printable(lack.Attribute), cli.Thousands(lack.Requests)})
+				t.Rows = append(t.Rows, []string{plain.Printable(l.Rule), plain.Printable(lack.Attribute), plain.Thousands(lack.Requests)})
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func lackTable(limits []replay.LimitReport) screen.Table {
 
 func writeDifference(b *strings.Builder, d *replay.Difference, who string, files []string, s screen.Screen) {
 	b.WriteString(s.Wrap(fmt.Sprintf("\nfrom %s to %s: %s refused newly, %s refused no longer, %s by both\n", files[0], files[1],
-		cli.Plural(int64(d.OnlySecond), who), cli.Thousands(int64(d.OnlyFirst)), cli.Thousands(int64(d.Both))), 2))
+		plain.Plural(int64(d.OnlySecond), who), plain.Thousands(int64(d.OnlyFirst)), plain.Thousands(int64(d.Both))), 2))
 	b.WriteString(Changes(who+"s", d, s))
 }
 
@@ -175,7 +175,7 @@ func Changes(who string, d *replay.Difference, s screen.Screen) string {
 	t := screen.Table{Indent: "  ", Columns: []screen.Column{{Title: who + " that notice"}, {Title: "requests", Rank: 1},
 		{Title: "refused", Colour: screen.Refused}, {Title: "then", Colour: screen.Refused}}}
 	for _, k := range d.Keys {
-		t.Rows = append(t.Rows, []string{cli.Shorten(cli.Printable(k.Called())), cli.Thousands(k.Requests), cli.Thousands(k.First), cli.Thousands(k.Second)})
+		t.Rows = append(t.Rows, []string{plain.Shorten(plain.Printable(k.Called())), plain.Thousands(k.Requests), plain.Thousands(k.First), plain.Thousands(k.Second)})
 	}
 	return s.Table(t)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/backtest"
-	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/replay"
 )
 
@@ -31,7 +31,7 @@ func (p *replayPage) banned(l replay.LimitReport) *table {
 	who := p.whoOf(l)
 	t := &table{What: "banned " + who.many, First: 10, Columns: []column{{"banned " + who.one, "key"}, {"bans", "n"}, {"banned for", ""}, {"refused by bans", "n"}, {"first (UTC)", ""}, {"by one burst", ""}, {"then gone", ""}}}
 	for _, k := range l.Bans.Worst[:min(len(l.Bans.Worst), p.rows)] {
-		t.Rows = append(t.Rows, []string{p.names.of(replay.KeyReport{Key: k.Key, Name: k.Name}), cli.Thousands(k.Begun), cli.Duration(time.Duration(k.Seconds) * time.Second), cli.Thousands(k.Refused), instant(k.First), yes(k.Burst), yes(k.Gone)})
+		t.Rows = append(t.Rows, []string{p.names.of(replay.KeyReport{Key: k.Key, Name: k.Name}), plain.Thousands(k.Begun), plain.Duration(time.Duration(k.Seconds) * time.Second), plain.Thousands(k.Refused), instant(k.First), yes(k.Burst), yes(k.Gone)})
 	}
 	t.Caption = p.some(len(t.Rows), l.Bans.Keys, "banned "+who.many)
 	return t

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/explain"
-	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/replay"
 )
 
@@ -50,7 +50,7 @@ func windowName(window time.Duration) string {
 	case 24 * time.Hour:
 		return "day"
 	}
-	return cli.Duration(window)
+	return plain.Duration(window)
 }
 
 // aWindow returns a minute, or 10s.
@@ -86,7 +86,7 @@ func (p *replayPage) distribution(b replay.Busiest, unit string) chart {
 	c := chart{
 		Title: fmt.Sprintf("%s that ever make more than N %ss within %s", capital(p.who.many), unit, aWindow(windowOf(b))), Height: 300,
 		Answer: fmt.Sprintf("Half of the %s never make more than %s within %s, nine in ten never more than %s, 99%% never more than %s, and the busiest makes %s.",
-			p.who.many, cli.Plural(b.P50, unit), aWindow(windowOf(b)), cli.Thousands(b.P90), cli.Thousands(b.P99), cli.Thousands(b.Most)),
+			p.who.many, plain.Plural(b.P50, unit), aWindow(windowOf(b)), plain.Thousands(b.P90), plain.Thousands(b.P99), plain.Thousands(b.Most)),
 		XName: "more than", LogX: true, ZeroY: true,
 	}
 	line := series{Name: p.who.many, Colour: "admitted", Steps: true}
@@ -107,7 +107,7 @@ func (p *replayPage) distribution(b replay.Busiest, unit string) chart {
 		name string
 		at   int64
 	}{{"half", b.P50}, {"90%", b.P90}, {"99%", b.P99}} {
-		c.Marks = append(c.Marks, mark{Name: fmt.Sprintf("%s: %s", quantile.name, cli.Thousands(quantile.at)), X: &quantile.at, Colour: "soft"})
+		c.Marks = append(c.Marks, mark{Name: fmt.Sprintf("%s: %s", quantile.name, plain.Thousands(quantile.at)), X: &quantile.at, Colour: "soft"})
 	}
 	for _, i := range p.drawn {
 		l := p.Result.Limits[i]
@@ -115,12 +115,12 @@ func (p *replayPage) distribution(b replay.Busiest, unit string) chart {
 		if !ok || l.RuleReport != nil { // a rule decides only some of these requests
 			continue
 		}
-		c.Marks = append(c.Marks, mark{Name: fmt.Sprintf("%s: at most %s", nameOf(l), cli.Thousands(most)), X: &most, Colour: "refused"})
+		c.Marks = append(c.Marks, mark{Name: fmt.Sprintf("%s: at most %s", nameOf(l), plain.Thousands(most)), X: &most, Colour: "refused"})
 		more := p.who.count(int64(b.Exceeding(most)))
 		if b.Exceeding(most) == 0 {
 			more = "No " + p.who.one
 		}
-		c.Answer += fmt.Sprintf(" %s ever asked for more than %s, the most that %s admits within any %s.", more, cli.Thousands(most), nameOf(l), window)
+		c.Answer += fmt.Sprintf(" %s ever asked for more than %s, the most that %s admits within any %s.", more, plain.Thousands(most), nameOf(l), window)
 	}
 	return c
 }

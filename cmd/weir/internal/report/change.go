@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/replay"
 )
 
@@ -16,7 +16,7 @@ func (p *replayPage) change() {
 	a, b := p.compared[0], p.compared[1]
 	before, after := nameOf(a), nameOf(b)
 	s := section{ID: "change", Question: fmt.Sprintf("Who would notice the change from %s to %s?", before, after)}
-	s.Answer = []string{fmt.Sprintf("%s would be refused no longer, %s newly, and %s by both.", p.who.count(int64(d.OnlyFirst)), cli.Thousands(int64(d.OnlySecond)), cli.Thousands(int64(d.Both)))}
+	s.Answer = []string{fmt.Sprintf("%s would be refused no longer, %s newly, and %s by both.", p.who.count(int64(d.OnlyFirst)), plain.Thousands(int64(d.OnlySecond)), plain.Thousands(int64(d.Both)))}
 	keys := d.Keys[:min(len(d.Keys), p.rows)]
 	if len(keys) > 3 {
 		s.Parts = append(s.Parts, part{Figures: []figure{p.add(p.beforeAndAfter(min(len(keys), 50)))}})
@@ -24,9 +24,9 @@ func (p *replayPage) change() {
 	if len(keys) > 0 {
 		t := &table{What: p.who.many, First: 10, Columns: []column{{p.who.one, "key"}, {"requests", "n"}, {"refused before", "n"}, {"after", "n"}, {"change", "n"}}}
 		for _, k := range keys {
-			t.Rows = append(t.Rows, []string{p.names.of(replay.KeyReport{Key: k.Key, Name: k.Name}), cli.Thousands(k.Requests), cli.Thousands(k.First), cli.Thousands(k.Second), signed(k.Second - k.First)})
+			t.Rows = append(t.Rows, []string{p.names.of(replay.KeyReport{Key: k.Key, Name: k.Name}), plain.Thousands(k.Requests), plain.Thousands(k.First), plain.Thousands(k.Second), signed(k.Second - k.First)})
 		}
-		t.Sums = []string{"all " + p.who.count(int64(p.Result.Keys)), cli.Thousands(a.Admitted + a.Refused), cli.Thousands(a.Refused), cli.Thousands(b.Refused), signed(b.Refused - a.Refused)}
+		t.Sums = []string{"all " + p.who.count(int64(p.Result.Keys)), plain.Thousands(a.Admitted + a.Refused), plain.Thousands(a.Refused), plain.Thousands(b.Refused), signed(b.Refused - a.Refused)}
 		s.Parts = append(s.Parts, part{Table: t})
 	}
 	p.Sections = append(p.Sections, s)
@@ -43,7 +43,7 @@ func (p *replayPage) beforeAndAfter(keys int) chart {
 		c.Series[1].Values = append(c.Series[1].Values, &k.Second)
 	}
 	k := d.Keys[0]
-	c.Answer = fmt.Sprintf("For %s %s, %s of %s would have been refused before, and %s after.", p.who.one, p.names.of(replay.KeyReport{Key: k.Key, Name: k.Name}), cli.Thousands(k.First), cli.Plural(k.Requests, "request"), cli.Thousands(k.Second))
+	c.Answer = fmt.Sprintf("For %s %s, %s of %s would have been refused before, and %s after.", p.who.one, p.names.of(replay.KeyReport{Key: k.Key, Name: k.Name}), plain.Thousands(k.First), plain.Plural(k.Requests, "request"), plain.Thousands(k.Second))
 	return c
 }
 
@@ -51,9 +51,9 @@ func (p *replayPage) beforeAndAfter(keys int) chart {
 func signed(n int64) string {
 	switch {
 	case n < 0:
-		return "-" + cli.Thousands(-n)
+		return "-" + plain.Thousands(-n)
 	case n == 0:
 		return "0"
 	}
-	return "+" + cli.Thousands(n)
+	return "+" + plain.Thousands(n)
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -18,7 +18,7 @@ func (c Comparison) view(rows int) view {
 	v := view{Title: "Report of a simulation", Kind: "weir simulate · " + shorten(visible(c.Result.Traffic))}
 	v.Headline, v.Lead = c.headline()
 	length := time.Duration(c.Result.Seconds * float64(time.Second)).Round(time.Millisecond)
-	v.About = fmt.Sprintf("%s of %s in %s.", cli.Plural(c.Result.Requests, "request"), cli.Plural(int64(c.Result.Clients), "client"), cli.Duration(length))
+	v.About = fmt.Sprintf("%s of %s in %s.", plain.Plural(c.Result.Requests, "request"), plain.Plural(int64(c.Result.Clients), "client"), plain.Duration(length))
 	if c.How != "" {
 		v.About += " " + capital(c.How) + "."
 	}
@@ -47,13 +47,13 @@ func (c Comparison) headline() (head string, lead []string) {
 		}
 	}
 	told := func(l simulate.ComparisonReport) string {
-		return fmt.Sprintf("%s refuses %s of requests", shorten(visible(l.Limit)), cli.Percent(l.Refused, l.Admitted+l.Refused))
+		return fmt.Sprintf("%s refuses %s of requests", shorten(visible(l.Limit)), plain.Percent(l.Refused, l.Admitted+l.Refused))
 	}
 	if least.Limit == most.Limit {
-		return capital(told(least)) + ".", []string{fmt.Sprintf("That is %s of %s.", cli.Thousands(least.Refused), cli.Plural(c.Result.Requests, "request"))}
+		return capital(told(least)) + ".", []string{fmt.Sprintf("That is %s of %s.", plain.Thousands(least.Refused), plain.Plural(c.Result.Requests, "request"))}
 	}
 	return fmt.Sprintf("%s, and %s.", capital(told(least)), told(most)), []string{fmt.Sprintf("That is %s and %s of %s.",
-		cli.Thousands(least.Refused), cli.Thousands(most.Refused), cli.Plural(c.Result.Requests, "request"))}
+		plain.Thousands(least.Refused), plain.Thousands(most.Refused), plain.Plural(c.Result.Requests, "request"))}
 }
 
 // fate shows what became of the requests.
@@ -65,10 +65,10 @@ func (c Comparison) fate(limits []simulate.ComparisonReport) section {
 	s := section{ID: "limits", Question: "What becomes of the requests?", Parts: []part{{Table: t}},
 		Answer: []string{"Starved is the longest run of refusals, in seconds. Fairness is 1 if all clients get the same. Shut out are clients never admitted."}}
 	for _, l := range limits {
-		row := []string{shorten(visible(l.Limit)), cli.Thousands(l.Admitted), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused),
-			cli.Fixed(l.WaitP50), cli.Fixed(l.WaitP99), cli.Thousands(l.Queue), cli.Fixed(l.Starved)}
+		row := []string{shorten(visible(l.Limit)), plain.Thousands(l.Admitted), plain.Thousands(l.Refused), plain.Percent(l.Refused, l.Admitted+l.Refused),
+			plain.Fixed(l.WaitP50), plain.Fixed(l.WaitP99), plain.Thousands(l.Queue), plain.Fixed(l.Starved)}
 		if c.Result.Clients > 1 {
-			row = append(row, cli.Fixed(l.Jain), cli.Thousands(int64(l.ShutOut)))
+			row = append(row, plain.Fixed(l.Jain), plain.Thousands(int64(l.ShutOut)))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -85,9 +85,9 @@ func (c Comparison) overTime(limits []simulate.ComparisonReport, v *view) sectio
 	for _, l := range limits[:min(len(limits), mostDrawn)] {
 		drawn := timeline(l.Series, time.Time{})
 		drawn.Title, drawn.Height = shorten(visible(l.Limit)), 200
-		drawn.Answer = fmt.Sprintf("%s refused, %s.", cli.Plural(l.Refused, "request"), cli.Percent(l.Refused, l.Admitted+l.Refused))
+		drawn.Answer = fmt.Sprintf("%s refused, %s.", plain.Plural(l.Refused, "request"), plain.Percent(l.Refused, l.Admitted+l.Refused))
 		if l.Queue > 0 {
-			drawn.Answer += fmt.Sprintf(" At most %s wait.", cli.Plural(l.Queue, "request"))
+			drawn.Answer += fmt.Sprintf(" At most %s wait.", plain.Plural(l.Queue, "request"))
 		}
 		s.Parts = append(s.Parts, part{Figures: []figure{v.add(drawn)}})
 	}
@@ -99,13 +99,13 @@ func (c Comparison) windows(limits []simulate.ComparisonReport) section {
 	t := &table{Columns: []column{{"most within any", "key"}}}
 	offered := []string{"(the traffic)"}
 	for i, window := range simulate.ComparisonWindows() {
-		t.Columns, offered = append(t.Columns, column{cli.Duration(window), "n"}), append(offered, cli.Thousands(c.Result.Most[i]))
+		t.Columns, offered = append(t.Columns, column{plain.Duration(window), "n"}), append(offered, plain.Thousands(c.Result.Most[i]))
 	}
 	t.Rows = append(t.Rows, offered)
 	for _, l := range limits {
 		row := []string{shorten(visible(l.Limit))}
 		for _, most := range l.Most {
-			row = append(row, cli.Thousands(most))
+			row = append(row, plain.Thousands(most))
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
 // holds shows what reservations of work would have held.
@@ -13,7 +13,7 @@ func (p *replayPage) holds() {
 	}
 	t := &table{Columns: []column{{"limit", "key limit"}, {"held", ""}, {"admitted", "n"}, {"refused", "n"}, {"needlessly", "n"}, {"units used", "n"}, {"beyond the limit", "n"}}}
 	for _, h := range p.Result.Holds {
-		t.Rows = append(t.Rows, []string{shorten(visible(h.Limit)), h.Holds, cli.Thousands(h.Admitted), cli.Thousands(h.Refused), cli.Thousands(h.Needless), cli.Thousands(h.Used), cli.Thousands(h.Beyond)})
+		t.Rows = append(t.Rows, []string{shorten(visible(h.Limit)), h.Holds, plain.Thousands(h.Admitted), plain.Thousands(h.Refused), plain.Thousands(h.Needless), plain.Thousands(h.Used), plain.Thousands(h.Beyond)})
 	}
 	p.Sections = append(p.Sections, section{ID: "holds", Question: "What should a reservation hold?", Parts: []part{{Table: t}},
 		Answer: []string{"The cost of work is known when it ends. Refused needlessly are requests whose true cost would have fitted; units beyond the limit did not fit when they were settled."}})
@@ -34,9 +34,9 @@ func (p *replayPage) notes() {
 // readingNotes says what was read.
 func (p *replayPage) readingNotes() {
 	p.Notes = append(p.Notes,
-		fmt.Sprintf("%s of the log, one request each; %s could not be read and are in no number.", cli.Plural(p.Result.Lines, "line"), cli.Thousands(p.Result.Unparsed)))
+		fmt.Sprintf("%s of the log, one request each; %s could not be read and are in no number.", plain.Plural(p.Result.Lines, "line"), plain.Thousands(p.Result.Unparsed)))
 	for _, r := range p.Result.Reasons {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s: the line %s.", cli.Plural(r.Lines, "unread line"), shorten(visible(r.Reason))))
+		p.Notes = append(p.Notes, fmt.Sprintf("%s: the line %s.", plain.Plural(r.Lines, "unread line"), shorten(visible(r.Reason))))
 	}
 }
 
@@ -46,7 +46,7 @@ func (p *replayPage) boundNotes(limits string) {
 		p.Notes = append(p.Notes, fmt.Sprintf("The %s are masked by an HMAC whose secret was thrown away: a mask means the same %s throughout this page, and nobody can find out which. weir replay --report FILE --names shows them.", p.who.many, p.who.one))
 	}
 	if p.rows < MostRows {
-		p.Notes = append(p.Notes, fmt.Sprintf("Tables have at most %d rows, so that the page stays below %s bytes.", p.rows, cli.Thousands(mostBytes)))
+		p.Notes = append(p.Notes, fmt.Sprintf("Tables have at most %d rows, so that the page stays below %s bytes.", p.rows, plain.Thousands(mostBytes)))
 	}
 	if n := len(p.Result.Limits); n > len(p.drawn) {
 		p.Notes = append(p.Notes, fmt.Sprintf("Pictures and tables of %s show the %d %s of %d that refuse most.", p.who.many, len(p.drawn), limits, n))

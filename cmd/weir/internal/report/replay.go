@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/backtest"
-	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/replay"
 )
 
@@ -97,19 +97,19 @@ func (p *replayPage) head(headline string, lead []string) {
 			if u.File != "" {
 				u.File = filepath.Base(u.File)
 			}
-			first = append(first, capital(cli.UnshownText(u, p.who.one, p.who.many))+".")
+			first = append(first, capital(plain.UnshownText(u, p.who.one, p.who.many))+".")
 		}
 		p.Headline, p.Lead = first[0], slices.Concat(first[1:], []string{headline}, lead)
 	}
-	p.About = fmt.Sprintf("%s of %s", cli.Plural(p.requests(), "request"), p.seen())
+	p.About = fmt.Sprintf("%s of %s", plain.Plural(p.requests(), "request"), p.seen())
 	if !p.Result.First.IsZero() {
 		p.About += fmt.Sprintf(", from %s to %s UTC", instant(p.Result.First), instant(p.Result.Last))
 	}
 	if p.Result.Unparsed > 0 {
-		p.About += fmt.Sprintf("; %s could not be read", cli.Plural(p.Result.Unparsed, "further line"))
+		p.About += fmt.Sprintf("; %s could not be read", plain.Plural(p.Result.Unparsed, "further line"))
 	}
 	if p.Result.LeftOut > 0 {
-		p.About += fmt.Sprintf("; %s left out", cli.Plural(p.Result.LeftOut, "line"))
+		p.About += fmt.Sprintf("; %s left out", plain.Plural(p.Result.LeftOut, "line"))
 	}
 	p.About += "."
 }
@@ -131,9 +131,9 @@ func (p *replayPage) limits() {
 		t.Columns = append(t.Columns, column{"delayed", "n"})
 	}
 	for _, l := range all[:min(len(all), max(p.rows, 1))] {
-		row := []string{nameOf(l), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused), cli.Thousands(int64(l.KeysRefused)), cli.Percent(int64(l.KeysRefused), int64(p.Result.Keys))}
+		row := []string{nameOf(l), plain.Thousands(l.Refused), plain.Percent(l.Refused, l.Admitted+l.Refused), plain.Thousands(int64(l.KeysRefused)), plain.Percent(int64(l.KeysRefused), int64(p.Result.Keys))}
 		if delayed {
-			row = append(row, cli.Thousands(l.Delayed))
+			row = append(row, plain.Thousands(l.Delayed))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -159,7 +159,7 @@ func (p *replayPage) overTime() {
 		s.Parts = append(s.Parts, part{Figures: []figure{p.add(c)}})
 	}
 	if len(s.Parts) > 0 {
-		step := cli.Duration(p.Result.Limits[p.drawn[0]].Series.Every)
+		step := plain.Duration(p.Result.Limits[p.drawn[0]].Series.Every)
 		s.Answer = []string{fmt.Sprintf("Requests in steps of %s, in UTC. A mark below the axis shows each step with a refusal, however small it is.", step)}
 		p.Sections = append(p.Sections, s)
 	}
@@ -172,7 +172,7 @@ func whenWords(l replay.LimitReport) string {
 	}
 	m := l.WorstMinutes[0]
 	return fmt.Sprintf("The most within a minute of the clock was at %s: %s of %s.", m.Minute.Format("15:04 on 2 January"),
-		cli.Thousands(m.Refused), backtest.Counted(m.Admitted+m.Refused, l.Unit))
+		plain.Thousands(m.Refused), backtest.Counted(m.Admitted+m.Refused, l.Unit))
 }
 
 // worst shows who would have been refused most, and when most was.
@@ -189,7 +189,7 @@ func (p *replayPage) worst() {
 			k := l.WorstKeys[j]
 			c := timeline(s, p.Result.First)
 			c.Title, c.Height = p.titleOf(k), 130
-			c.Answer = fmt.Sprintf("%s of %s refused, %s.", cli.Thousands(k.Refused), cli.Plural(k.Admitted+k.Refused, "request"), cli.Percent(k.Refused, k.Admitted+k.Refused))
+			c.Answer = fmt.Sprintf("%s of %s refused, %s.", plain.Thousands(k.Refused), plain.Plural(k.Admitted+k.Refused, "request"), plain.Percent(k.Refused, k.Admitted+k.Refused))
 			if day, ok := worstDay(s, p.Result.First); ok && c.Time {
 				c.Day = []int64{day.Unix(), day.Unix() + daySeconds}
 				c.Answer = strings.TrimSuffix(c.Answer, ".") + ", most on " + day.Format("2 January") + "."
@@ -261,20 +261,20 @@ func (p *replayPage) worstKeys(l replay.LimitReport) *table {
 		if k.Address {
 			name = "address " + name
 		}
-		row := []string{name, cli.Thousands(k.Admitted + k.Refused), cli.Thousands(k.Admitted), cli.Thousands(k.Refused), cli.Percent(k.Refused, k.Admitted+k.Refused),
+		row := []string{name, plain.Thousands(k.Admitted + k.Refused), plain.Thousands(k.Admitted), plain.Thousands(k.Refused), plain.Percent(k.Refused, k.Admitted+k.Refused),
 			k.From.Format(layout), k.To.Format(layout)}
 		if planned {
 			row = append(row, shorten(visible(k.Plan)))
 		}
 		if needed && k.Needs > 0 {
-			row = append(row, cli.Thousands(k.Needs))
+			row = append(row, plain.Thousands(k.Needs))
 		} else if needed {
 			row = append(row, "")
 		}
 		t.Rows, t.Links = append(t.Rows, row), append(t.Links, p.days[k.Key])
 	}
 	t.Caption = p.some(len(t.Rows), l.KeysRefused, who.many+" with a refusal")
-	t.Sums = []string{sums, cli.Thousands(l.Admitted + l.Refused), cli.Thousands(l.Admitted), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused)}
+	t.Sums = []string{sums, plain.Thousands(l.Admitted + l.Refused), plain.Thousands(l.Admitted), plain.Thousands(l.Refused), plain.Percent(l.Refused, l.Admitted+l.Refused)}
 	for len(t.Sums) < len(t.Columns) {
 		t.Sums = append(t.Sums, "")
 	}
@@ -284,9 +284,9 @@ func (p *replayPage) worstKeys(l replay.LimitReport) *table {
 func (p *replayPage) worstMinutes(l replay.LimitReport) *table {
 	t := &table{What: "minutes", First: 10, Columns: []column{{"minute (UTC)", ""}, {cmp.Or(l.Unit, "requests"), "n"}, {"admitted", "n"}, {"refused", "n"}, {"share refused", "n"}}}
 	for _, m := range l.WorstMinutes[:min(len(l.WorstMinutes), p.rows)] {
-		t.Rows = append(t.Rows, []string{m.Minute.Format("2006-01-02 15:04"), cli.Thousands(m.Admitted + m.Refused), cli.Thousands(m.Admitted), cli.Thousands(m.Refused), cli.Percent(m.Refused, m.Admitted+m.Refused)})
+		t.Rows = append(t.Rows, []string{m.Minute.Format("2006-01-02 15:04"), plain.Thousands(m.Admitted + m.Refused), plain.Thousands(m.Admitted), plain.Thousands(m.Refused), plain.Percent(m.Refused, m.Admitted+m.Refused)})
 	}
-	t.Sums = []string{"the whole log", cli.Thousands(l.Admitted + l.Refused), cli.Thousands(l.Admitted), cli.Thousands(l.Refused), cli.Percent(l.Refused, l.Admitted+l.Refused)}
+	t.Sums = []string{"the whole log", plain.Thousands(l.Admitted + l.Refused), plain.Thousands(l.Admitted), plain.Thousands(l.Refused), plain.Percent(l.Refused, l.Admitted+l.Refused)}
 	return t
 }
 
@@ -295,5 +295,5 @@ func (p *replayPage) some(rows, all int, what string) string {
 	if rows >= all {
 		return ""
 	}
-	return fmt.Sprintf("The %s with the most refusals, of %s %s. The last row is for all.", cli.Thousands(int64(rows)), cli.Thousands(int64(all)), what)
+	return fmt.Sprintf("The %s with the most refusals, of %s %s. The last row is for all.", plain.Thousands(int64(rows)), plain.Thousands(int64(all)), what)
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/backtest"
-	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/replay"
 )
 
@@ -105,7 +105,7 @@ func ruleName(l replay.LimitReport) string {
 // called returns what the rules of a file are called: the 7 rules of weir.yaml.
 func (f *ruleFile) called() string {
 	if n := len(f.Config.Rules); n > 1 {
-		return fmt.Sprintf("the %s rules of %s", cli.Thousands(int64(n)), nameOf(f.whole))
+		return fmt.Sprintf("the %s rules of %s", plain.Thousands(int64(n)), nameOf(f.whole))
 	}
 	return "the one rule of " + nameOf(f.whole)
 }
@@ -120,7 +120,7 @@ func (p *rulesPage) headOfFiles() (head string, lead []string) {
 	case 2:
 		d := p.Result.Difference
 		head = fmt.Sprintf("From %s to %s, %s would be refused newly, and %s no longer.", nameOf(p.files[0].whole), nameOf(p.files[1].whole),
-			p.who.count(int64(d.OnlySecond)), cli.Thousands(int64(d.OnlyFirst)))
+			p.who.count(int64(d.OnlySecond)), plain.Thousands(int64(d.OnlyFirst)))
 	default:
 		head, _ = p.headOfMany("files", p.compared)
 	}
@@ -134,7 +134,7 @@ func (p *rulesPage) headOfFiles() (head string, lead []string) {
 func (p *rulesPage) headOfFile(f *ruleFile) string {
 	l := f.whole
 	if l.Refused == 0 && l.Undecided == 0 {
-		return fmt.Sprintf("With %s, no %s would notice: all %s of %s would have been admitted.", f.called(), p.who.one, cli.Plural(l.Admitted, "request"), backtest.Seen(p.Result))
+		return fmt.Sprintf("With %s, no %s would notice: all %s of %s would have been admitted.", f.called(), p.who.one, plain.Plural(l.Admitted, "request"), backtest.Seen(p.Result))
 	}
 	requests := "requests"
 	if l.Undecided > 0 {
@@ -157,7 +157,7 @@ func (p *rulesPage) headOfFile(f *ruleFile) string {
 func (p *rulesPage) leadOfFile(f *ruleFile) (said []string) {
 	l := f.whole
 	if l.Refused > 0 {
-		text := fmt.Sprintf("That is %s of %s.", cli.Thousands(l.Refused), cli.Plural(l.Admitted+l.Refused, "request"))
+		text := fmt.Sprintf("That is %s of %s.", plain.Thousands(l.Refused), plain.Plural(l.Admitted+l.Refused, "request"))
 		if len(l.WorstKeys) > 0 {
 			text += " " + p.mostRefused(l)
 		}
@@ -168,7 +168,7 @@ func (p *rulesPage) leadOfFile(f *ruleFile) (said []string) {
 	}
 	said = append(said, backtest.Bill(append([]replay.LimitReport{l}, f.rules...), p.price)...)
 	if l.Undecided > 0 {
-		said = append(said, fmt.Sprintf("%s could not be decided, because the log lacks what a rule depends on.", cli.Plural(l.Undecided, "further request")))
+		said = append(said, fmt.Sprintf("%s could not be decided, because the log lacks what a rule depends on.", plain.Plural(l.Undecided, "further request")))
 	}
 	return said
 }

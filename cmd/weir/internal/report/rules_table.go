@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/backtest"
-	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/internal/replay"
 )
@@ -42,9 +42,9 @@ func (p *rulesPage) refusals(f *ruleFile) *table {
 		t.Columns = append(t.Columns, column{c.Title, "n"})
 	}
 	row := func(l replay.LimitReport, name, limit string) []string {
-		cells := []string{name, limit, cli.Thousands(l.Admitted), cli.Thousands(l.Refused), backtest.Share(l), backtest.Noticing(p.Result, l)}
+		cells := []string{name, limit, plain.Thousands(l.Admitted), plain.Thousands(l.Refused), backtest.Share(l), backtest.Noticing(p.Result, l)}
 		for _, c := range figures {
-			cells = append(cells, cli.Thousands(c.Count(l)))
+			cells = append(cells, plain.Thousands(c.Count(l)))
 		}
 		return cells
 	}
@@ -58,8 +58,8 @@ func (p *rulesPage) refusals(f *ruleFile) *table {
 		}
 		t.Rows = append(t.Rows, row(l, name, limit))
 		for _, plan := range l.Plans {
-			cells := []string{name + ": " + shorten(visible(backtest.PlanName(plan))), shorten(visible(plan.Limit)), cli.Thousands(plan.Admitted), cli.Thousands(plan.Refused),
-				cli.Percent(plan.Refused, plan.Admitted+plan.Refused), backtest.Of(plan.KeysRefused, plan.Keys, l.Subject)}
+			cells := []string{name + ": " + shorten(visible(backtest.PlanName(plan))), shorten(visible(plan.Limit)), plain.Thousands(plan.Admitted), plain.Thousands(plan.Refused),
+				plain.Percent(plan.Refused, plan.Admitted+plan.Refused), backtest.Of(plan.KeysRefused, plan.Keys, l.Subject)}
 			t.Rows = append(t.Rows, append(cells, make([]string, len(figures))...))
 		}
 	}
@@ -136,18 +136,18 @@ func (p *rulesPage) undecided() {
 		decided := f.whole.Admitted + f.whole.Refused
 		if n := f.whole.Undecided; n > 0 {
 			s.Answer = append(s.Answer, fmt.Sprintf("By %s, %s of %s could not be decided, because the log lacks an attribute. They are neither admitted nor refused.",
-				nameOf(f.whole), cli.Thousands(n), cli.Plural(decided+n, "request")))
+				nameOf(f.whole), plain.Thousands(n), plain.Plural(decided+n, "request")))
 		}
 		if n := f.whole.Unsure; n > 0 {
 			s.Answer = append(s.Answer, fmt.Sprintf("By %s, %s of %s depend on when exactly the requests came, within the resolution of the log and the time that they took.",
-				nameOf(f.whole), cli.Thousands(n), cli.Plural(decided, "decision")))
+				nameOf(f.whole), plain.Thousands(n), plain.Plural(decided, "decision")))
 		}
 		if n := f.whole.Otherwise; n > 0 {
-			s.Answer = append(s.Answer, fmt.Sprintf("By %s, %s of %s are not as the daemon decided that recorded them.", nameOf(f.whole), cli.Thousands(n), cli.Plural(decided, "decision")))
+			s.Answer = append(s.Answer, fmt.Sprintf("By %s, %s of %s are not as the daemon decided that recorded them.", nameOf(f.whole), plain.Thousands(n), plain.Plural(decided, "decision")))
 		}
 		for _, l := range f.rules {
 			for _, lack := range l.Lacks {
-				t.Rows = append(t.Rows, []string{nameOf(l), shorten(visible(lack.Attribute)), cli.Thousands(lack.Requests)})
+				t.Rows = append(t.Rows, []string{nameOf(l), shorten(visible(lack.Attribute)), plain.Thousands(lack.Requests)})
 			}
 		}
 	}

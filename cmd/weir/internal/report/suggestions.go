@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/replay"
 )
 
@@ -28,7 +28,7 @@ func (p *replayPage) headWithoutLimit() string {
 	}
 	if proposed := p.Suggestions.Proposed; proposed != nil {
 		return fmt.Sprintf("%s, one limit for all %s, would have refused %s of %s.", capital(proposed.Limit), p.who.many,
-			cli.Thousands(p.Suggestions.Together.Refused), cli.Plural(p.Suggestions.Requests, "request"))
+			plain.Thousands(p.Suggestions.Together.Refused), plain.Plural(p.Suggestions.Requests, "request"))
 	}
 	return fmt.Sprintf("No limit for each %s meets the target: %s.", p.who.one, p.Suggestions.Meaning)
 }
@@ -58,10 +58,10 @@ func (p *replayPage) suggested(found *replay.Suggestions) *table {
 	for _, l := range found.Limits {
 		worst, refusals := "", "0"
 		if l.Worst != nil {
-			worst, refusals = p.names.of(*l.Worst), cli.Thousands(l.Worst.Refused)
+			worst, refusals = p.names.of(*l.Worst), plain.Thousands(l.Worst.Refused)
 		}
-		t.Rows = append(t.Rows, []string{l.Limit, cli.Thousands(l.Refused), cli.Percent(l.Refused, found.Requests), cli.Thousands(int64(l.KeysRefused)),
-			worst, refusals, cli.Thousands(l.Peak), cli.Thousands(l.In1s), cli.Thousands(l.In1m), cli.Thousands(l.In1h)})
+		t.Rows = append(t.Rows, []string{l.Limit, plain.Thousands(l.Refused), plain.Percent(l.Refused, found.Requests), plain.Thousands(int64(l.KeysRefused)),
+			worst, refusals, plain.Thousands(l.Peak), plain.Thousands(l.In1s), plain.Thousands(l.In1m), plain.Thousands(l.In1h)})
 	}
 	return t
 }
@@ -113,7 +113,7 @@ func (p *replayPage) tradeOff(found *replay.Suggestions) chart {
 	c.Answer += fmt.Sprintf(" The line is the target: at most %s.", p.most(found))
 	if len(found.Limits) > 0 && !found.Proposed.ForAll {
 		at := slices.IndexFunc(found.Limits, func(l replay.Suggestion) bool { return l.Limit == found.Proposed.Tight })
-		c.Answer += fmt.Sprintf(" %s refuses %s.", capital(found.Proposed.Tight), cli.Plural(found.Limits[at].Refused, "request"))
+		c.Answer += fmt.Sprintf(" %s refuses %s.", capital(found.Proposed.Tight), plain.Plural(found.Limits[at].Refused, "request"))
 	}
 	return c
 }
@@ -121,12 +121,12 @@ func (p *replayPage) tradeOff(found *replay.Suggestions) chart {
 // most says what the target allows in this log.
 func (p *replayPage) most(found *replay.Suggestions) string {
 	if found.Of == "peak" {
-		return fmt.Sprintf("%s within a %s", cli.Thousands(found.Bound), found.PeakIn)
+		return fmt.Sprintf("%s within a %s", plain.Thousands(found.Bound), found.PeakIn)
 	}
 	if found.Of == "refused" {
-		return cli.Plural(found.Bound, "refused request")
+		return plain.Plural(found.Bound, "refused request")
 	}
-	return cli.Plural(found.Bound, "refused "+p.who.one)
+	return plain.Plural(found.Bound, "refused "+p.who.one)
 }
 
 // bounded returns the quantity that the target bounds.

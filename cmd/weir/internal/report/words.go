@@ -7,7 +7,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/backtest"
 	"github.com/weirflow/weir/cmd/weir/internal/explain"
-	cli "github.com/weirflow/weir/cmd/weir/internal/plain"
+	"github.com/weirflow/weir/cmd/weir/internal/plain"
 	"github.com/weirflow/weir/internal/replay"
 )
 
@@ -24,7 +24,7 @@ func nounOfSubject(subject string) noun {
 	return noun{subject, subject + "s"}
 }
 
-func (n noun) count(of int64) string { return cli.Plural(of, n.one) }
+func (n noun) count(of int64) string { return plain.Plural(of, n.one) }
 
 // nameOf returns what a limit, a rule or all rules of a file are called.
 func nameOf(l replay.LimitReport) string {
@@ -59,11 +59,11 @@ func (p *replayPage) headline() (head string, lead []string) {
 func (p *replayPage) headOf(l replay.LimitReport) (head string, lead []string) {
 	if l.Refused == 0 {
 		return fmt.Sprintf("With %s, nothing would have been refused: all %s of %s would have been admitted.", nameOf(l),
-			cli.Plural(l.Admitted, "request"), p.who.count(int64(p.Result.Keys))), nil
+			plain.Plural(l.Admitted, "request"), p.who.count(int64(p.Result.Keys))), nil
 	}
-	head = fmt.Sprintf("With %s, %s of %s would have been refused, %s of requests.", nameOf(l), cli.Thousands(int64(l.KeysRefused)),
-		p.who.count(int64(p.Result.Keys)), cli.Percent(l.Refused, l.Admitted+l.Refused))
-	text := fmt.Sprintf("That is %s of %s.", cli.Thousands(l.Refused), cli.Plural(l.Admitted+l.Refused, "request"))
+	head = fmt.Sprintf("With %s, %s of %s would have been refused, %s of requests.", nameOf(l), plain.Thousands(int64(l.KeysRefused)),
+		p.who.count(int64(p.Result.Keys)), plain.Percent(l.Refused, l.Admitted+l.Refused))
+	text := fmt.Sprintf("That is %s of %s.", plain.Thousands(l.Refused), plain.Plural(l.Admitted+l.Refused, "request"))
 	if len(l.WorstKeys) > 0 {
 		text += " " + p.mostRefused(l)
 	}
@@ -74,14 +74,14 @@ func (p *replayPage) headOf(l replay.LimitReport) (head string, lead []string) {
 func (p *replayPage) mostRefused(l replay.LimitReport) string {
 	k := l.WorstKeys[0]
 	return fmt.Sprintf("The most refused %s, %s, made %s, of which %s would have been refused.", p.one(k), p.names.of(k),
-		cli.Plural(k.Admitted+k.Refused, "request"), cli.Thousands(k.Refused))
+		plain.Plural(k.Admitted+k.Refused, "request"), plain.Thousands(k.Refused))
 }
 
 func (p *replayPage) headOfTwo(a, b replay.LimitReport) (head string, lead []string) {
-	head = fmt.Sprintf("With %s, %s of %s would have been refused; with %s, %s.", nameOf(a), cli.Thousands(int64(a.KeysRefused)),
-		p.who.count(int64(p.Result.Keys)), nameOf(b), cli.Thousands(int64(b.KeysRefused)))
-	return head, []string{fmt.Sprintf("Of the requests, the first would have refused %s (%s), and the second %s (%s).", cli.Thousands(a.Refused),
-		cli.Percent(a.Refused, a.Admitted+a.Refused), cli.Thousands(b.Refused), cli.Percent(b.Refused, b.Admitted+b.Refused))}
+	head = fmt.Sprintf("With %s, %s of %s would have been refused; with %s, %s.", nameOf(a), plain.Thousands(int64(a.KeysRefused)),
+		p.who.count(int64(p.Result.Keys)), nameOf(b), plain.Thousands(int64(b.KeysRefused)))
+	return head, []string{fmt.Sprintf("Of the requests, the first would have refused %s (%s), and the second %s (%s).", plain.Thousands(a.Refused),
+		plain.Percent(a.Refused, a.Admitted+a.Refused), plain.Thousands(b.Refused), plain.Percent(b.Refused, b.Admitted+b.Refused))}
 }
 
 func (p *replayPage) headOfMany(what string, limits []replay.LimitReport) (head string, lead []string) {
@@ -94,10 +94,10 @@ func (p *replayPage) headOfMany(what string, limits []replay.LimitReport) (head 
 			most = l
 		}
 	}
-	share := func(l replay.LimitReport) string { return cli.Percent(l.Refused, l.Admitted+l.Refused) }
+	share := func(l replay.LimitReport) string { return plain.Percent(l.Refused, l.Admitted+l.Refused) }
 	head = fmt.Sprintf("Of %d %s, %s would have refused least, %s of requests, and %s most, %s.", len(limits), what, nameOf(least), share(least), nameOf(most), share(most))
-	return head, []string{fmt.Sprintf("The first would have refused %s of %s, the second %s.", cli.Thousands(int64(least.KeysRefused)),
-		p.who.count(int64(p.Result.Keys)), cli.Thousands(int64(most.KeysRefused)))}
+	return head, []string{fmt.Sprintf("The first would have refused %s of %s, the second %s.", plain.Thousands(int64(least.KeysRefused)),
+		p.who.count(int64(p.Result.Keys)), plain.Thousands(int64(most.KeysRefused)))}
 }
 
 // meaning explains a limit in words; empty if the text is not that of a limit.
