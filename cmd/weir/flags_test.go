@@ -44,7 +44,7 @@ func pageOfFlags(root *cobra.Command) string {
 			of[row] = append(of[row], "`"+strings.TrimPrefix(command.CommandPath(), "weir ")+"`")
 		}
 	}
-	page := "# Every flag\n\nAs `--help` of each command has them; `make docs` writes this page. An empty text, as of `--since \"$UNSET\"`, is refused.\n" +
+	page := "# Every flag\n\n`make docs` writes this page from the `--help` of each command. An empty value, as in `--since \"$UNSET\"`, is refused.\n" +
 		"\n## In several commands\n\n| flag | meaning | default | of |\n|---|---|---|---|\n"
 	for _, row := range slices.Sorted(maps.Keys(of)) {
 		if len(of[row]) > 1 {

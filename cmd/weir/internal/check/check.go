@@ -22,13 +22,13 @@ func Command() *cobra.Command {
 		Use:   "check {LIMIT | --config FILE}",
 		Short: "Explain a limit in plain words",
 		Long: `Check reads a limit and explains it: its capacity, what a burst does, the most
-that it admits within any stretch of its period, and the memory of a key. Of a
-quota it also tells the next boundaries in its zone, and the zone data in use. It
-refuses a text that is no limit and points at the word.
+that it admits within any stretch of its period, and the memory of a key. For a
+quota it also prints the next boundaries in its zone, and the zone data in use. It
+refuses a text that is not a limit, and points at the word.
 
-With --plot it draws how many units a caller gets over time that asks for as much
-as it may, after a pause. For a warm up it draws how far apart units are while the
-limit warms up, from its ceiling to its threshold.`,
+With --plot it draws the units over time of a caller that takes all it can after a
+pause. For a warm up it draws the time between units while the limit warms up, from
+its ceiling to its threshold.`,
 		Example: `  weir check 'token bucket 10/s burst 20'
   weir check 'fixed window 100/1m'
   weir check 'quota 1000/month from day 31 in Europe/Paris'

@@ -41,7 +41,7 @@ func (t *LogCommand) AddFlags(cmd *cobra.Command, key, limit, plot string) {
 	flags.StringArrayVar(&t.Limits, "limit", nil, limit)
 	flags.StringArrayVar(&t.Config, "config", nil, "try the limits of the rules in this `FILE`, or in a directory, too")
 	flags.StringVar(&t.format, "format", "table", "print a `table` or json")
-	flags.StringVar(&t.Report, "report", "", "write a page with pictures and tables to `FILE`, an .html that goes into a mail")
+	flags.StringVar(&t.Report, "report", "", "write a page with pictures and tables to `FILE`, an .html to send by mail")
 	Offer(cmd, "key", logFields...)
 	Offer(cmd, "format", "table", "json")
 	_ = cmd.RegisterFlagCompletionFunc("limit", CompleteLimit(slices.Concat(RuleLimits, OneSubjectLimits)))

@@ -37,7 +37,7 @@ func (c *Client) AddFlags(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&c.Address, "admin", "", "ask the daemon whose admin port is at `ADDR`: unix:PATH, HOST:PORT or a URL (default the socket of this user's daemon)")
 	flags.StringVar(&c.TokenFile, "token-file", "", "show the bearer token in `FILE`")
-	flags.StringVar(&c.CA, "ca", "", "trust a daemon whose certificate one in `FILE` has signed, and no other")
+	flags.StringVar(&c.CA, "ca", "", "trust only a daemon whose certificate is signed by one in `FILE`")
 	flags.StringVar(&c.Cert, "cert", "", "show the certificate in `FILE`")
 	flags.StringVar(&c.Key, "key", "", "the key of --cert is in `FILE`")
 	cli.Offer(cmd, "admin", "unix:weir.sock")

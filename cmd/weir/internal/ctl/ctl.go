@@ -37,7 +37,7 @@ this user's daemon.
 
 Block, allow and limit put another limit in force for a key, or for all keys with
 a prefix, until a time. All daemons on the same Redis follow within a second.
-Every change leaves a line in the log of the daemon. docs/howto/changing-limits.md#a-running-daemon describes more.`,
+The daemon logs every change. docs/howto/changing-limits.md#a-running-daemon describes more.`,
 		Example: `  weir ctl peek login 192.0.2.1
   weir ctl reset login 192.0.2.1
   weir ctl grant login 192.0.2.1 3
@@ -53,7 +53,7 @@ Every change leaves a line in the log of the daemon. docs/howto/changing-limits.
 	cmd.PersistentFlags().StringVar(&c.form, "format", "text", "print `text` or json")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.AddCommand(c.peek(), c.reset(), c.grant(), c.override("block", override.Block), c.override("allow", override.Allow), c.override("limit", ""),
-		c.clear(), c.overrides(), c.mode("enforce", "enforced"), c.mode("shadow", "shadow"), c.rules(), c.top(), c.act("snapshot", "Save the states to the file of --state now"),
+		c.clear(), c.overrides(), c.mode("enforce", "enforced"), c.mode("shadow", "shadow"), c.rules(), c.top(), c.act("snapshot", "Save the state to the file of --state now"),
 		c.act("drain", "Stop the daemon: readiness first, then --drain and --grace"))
 	return cmd
 }
@@ -184,12 +184,12 @@ func (c *control) clear() *cobra.Command {
 }
 
 var modeHelp = map[string][2]string{
-	"enforce": {"Let a rule refuse that was a shadow", `Enforce lets a rule refuse requests, whatever its file and weir serve --shadow say.
-Its keys go on with what the shadow has counted. All daemons on the same Redis
+	"enforce": {"Let a shadow rule refuse", `Enforce lets a rule refuse requests, even if its file or weir serve --shadow makes it
+a shadow. Its keys keep the counts of the shadow. All daemons on the same Redis
 follow within a second. The mode stays over reloads and restarts until weir ctl
 shadow ends it; docs/howto/changing-limits.md#watch-first-enforce-later says more.`},
-	"shadow": {"Let a rule decide and count, and refuse nothing", `Shadow has a rule decide and count and refuse nothing, whatever its file says: the
-way back from weir ctl enforce. All daemons on the same Redis follow within a second.
+	"shadow": {"Let a rule decide and count, and refuse nothing", `Shadow lets a rule decide and count and refuse nothing, even if its file enforces it:
+the way back from weir ctl enforce. All daemons on the same Redis follow within a second.
 The mode stays over reloads and restarts until weir ctl enforce ends it.`},
 }
 

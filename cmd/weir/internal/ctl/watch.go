@@ -31,7 +31,7 @@ func (c *control) watch(cmd *cobra.Command, s *screen) error {
 	}
 	switch {
 	case !slices.Contains([]string{"taken", "refused", "used"}, s.by):
-		return cli.Misusef("list keys by the calls that are taken or refused, or by what they have used of the limit", "--by %s: want taken, refused or used", cli.Printable(s.by))
+		return cli.Misusef("list keys by the calls that are taken or refused, or by the used part of the limit", "--by %s: want taken, refused or used", cli.Printable(s.by))
 	case s.lines < 1:
 		return cli.Misusef("the default is 10", "--number %d: want a number above 0", s.lines)
 	}

@@ -54,7 +54,7 @@ over http and https only, and refuses private addresses.
 DIR/fetch.jsonl begins with a line that names its version, and gets a line of
 JSON for each URL: its outcome, the reason, the file. The same line goes to
 standard output unless that is a terminal. Run the same command again after an
-interruption: it fetches what is not done, and tries what failed. Empty lines
+interruption: it fetches the remaining URLs, and retries failed ones. Empty lines
 and lines that begin with # are not URLs.
 
 With --follow it also fetches the pages that a page links to on its own site,
@@ -132,7 +132,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.allowPrivate, "allow-private", false, "fetch from private addresses too, such as 127.0.0.1 and 10.0.0.1")
 	flags.StringVar(&o.maxSize, "max-size", "32MiB", "skip pages above this `SIZE`")
 	flags.IntVar(&o.maxRedirects, "max-redirects", 5, "follow up to `N` redirects of a URL")
-	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "give up an answer that does not begin, or stalls, for this `TIME`")
+	flags.DurationVar(&o.timeout, "timeout", 30*time.Second, "give up on an answer that does not begin, or stalls, for this `TIME`")
 	flags.DurationVar(&o.maxDelay, "max-crawl-delay", time.Minute, "skip hosts whose robots.txt asks for a Crawl-delay above this `TIME`")
 	flags.StringVar(&o.agent, "agent", "weirfetch", "send this User-Agent; its first word is the name in robots.txt")
 	o.shared.Add(cmd, "crawlers")

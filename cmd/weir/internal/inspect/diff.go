@@ -34,8 +34,8 @@ func diffCommand() *cobra.Command {
 		Short: "Show what changes between two rules files, and for whom",
 		Long: `Diff compares two rules files, or two directories of them. It shows the rules that
 are added, removed or changed, the requests that each concerns, and whether keys
-keep what they have used. With --log it also decides the requests of a log by both
-files, and shows which clients would be refused newly, and which no longer. The exit
+keep their counts. With --log it also decides the requests of a log by both
+files, and shows which clients would be newly refused, and which no longer. The exit
 code is 1 if the rules differ.`,
 		Example: `  weir rules diff weir.yaml new.yaml
   weir rules diff --log access.log weir.yaml new.yaml
@@ -44,7 +44,7 @@ code is 1 if the rules differ.`,
 	}
 	d.form.addFlag(cmd)
 	cmd.Flags().StringArrayVar(&d.logs, "log", nil, "decide the requests of this access log `FILE` by both; may be repeated")
-	cmd.Flags().DurationVar(&d.longest, "request-time", backtest.DefaultLongest, "how long a request of the log is under way at most, if the log does not say")
+	cmd.Flags().DurationVar(&d.longest, "request-time", backtest.DefaultLongest, "the longest that a request may take, if the log does not say")
 	cmd.Flags().StringVar(&d.written, "log-format", "", "read the logs in this `FORMAT`, as weir replay does; by default each shows its own")
 	cli.Offer(cmd, "log-format", accesslog.Formats()...)
 	d.host.AddFlag(cmd, "--log")

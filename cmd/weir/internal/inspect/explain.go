@@ -31,10 +31,10 @@ func ExplainCommand() *cobra.Command {
 		Use:   "explain NAME=VALUE...",
 		Short: "Show which rules decide a request, with which keys and limits",
 		Long: `Explain shows how a request is decided: the rules that match, the key and the
-limit of each, who refuses or exempts, and which rule is asked where one refuses. A
-request is its attributes.
+limit of each, the rule that refuses or exempts, and the rule that is asked where one
+refuses. A request is given by its attributes.
 
-It asks this user's running daemon, or that of --admin, which knows how full each key
+It asks this user's running daemon, or the one at --admin, which knows how full each key
 is and when a refused request would be admitted. With --config it reads rules files
 instead, and with --state the state file of a daemon; times then count from the save.`,
 		Example: `  weir explain path=/login client=192.0.2.1

@@ -22,8 +22,8 @@ func importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Make a rules file from the configuration of another program",
-		Long: `Import prints rules that decide like the configuration of another program. What
-has no counterpart is named with its reason, in comments of the file and as errors.`,
+		Long: `Import prints rules that decide like the configuration of another program. It names
+settings without a counterpart, with the reason, in comments of the file and as errors.`,
 		Example: `  weir rules import nginx nginx.conf > weir.yaml
   weir rules import envoyproxy config > weir.yaml`,
 		RunE: cli.NoSubcommand("try: weir rules import nginx, or envoyproxy"),
@@ -39,13 +39,13 @@ func importNginxCommand(shadow *bool) *cobra.Command {
 		Use:   "nginx FILE",
 		Short: "Make a rules file from nginx's limit_req",
 		Long: `Nginx reads a configuration with the files that it includes, and prints rules
-that decide exactly as its limit_req do. A limit_req that rules cannot decide so, and
-each limit_conn, is named with its line and left out: keep it in nginx. The file - is
-standard input; the files that it includes lie in the current folder.
+that decide exactly like its limit_req. It leaves out each limit_conn, and each
+limit_req that rules cannot express, and names its line: keep those in nginx. The file
+- is standard input; the files that it includes lie in the current folder.
 
-Weir replay tries the rules on a log. With --log-format the import prints what nginx
-should log, where the combined format lacks the host, the port or a header field that
-the rules read.`,
+Weir replay tries the rules on a log. With --log-format the import prints a log format
+for nginx, if the combined one lacks the host, the port or a header field that the
+rules read.`,
 		Example: `  weir rules import nginx nginx.conf > weir.yaml
   weir rules import nginx --log-format nginx.conf
   ssh proxy cat nginx.conf | weir rules import nginx -`,
@@ -61,7 +61,7 @@ the rules read.`,
 			return printImported(cmd, made, *shadow, args[0], "limits are the directives limit_req; docs/howto/gateways.md#move-nginxs-limits says what can be imported")
 		},
 	}
-	cmd.Flags().BoolVar(&logFormat, "log-format", false, "print, in place of the rules, how nginx logs the fields that they read, for weir replay and weir rules diff --log")
+	cmd.Flags().BoolVar(&logFormat, "log-format", false, "instead of the rules, print a log format of nginx with the fields that they read, for weir replay and weir rules diff --log")
 	return cmd
 }
 

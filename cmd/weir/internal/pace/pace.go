@@ -36,13 +36,13 @@ order. With --fair all keys share one limit and take turns. Lines without the
 field share one key. Pace holds back up to 16384 lines or 16 MiB; then it stops
 reading until some have gone.
 
-With a COMMAND behind --, pace runs it for each line instead of writing the line,
-which replaces {} in the arguments, or comes behind them. No shell reads it. At
+With a COMMAND after --, pace runs it for each line instead of writing the line,
+which replaces {} in the arguments, or is the last of them. No shell reads it. At
 most --at-once commands run at a time, default 1: a filter cannot know when the
 work on a line ends, so only commands can be counted. These slots are a limit
 beside the others, taken at the same instant. Each key has its own, unless --fair,
 and with --engine pipes of the same name share them. The outputs of commands
-that run at a time stay apart: each comes when its command ends, or in whole
+that run at a time do not mix: each is written when its command ends, or in whole
 lines above 1 MiB. At the end pace names the commands that failed, and exits
 with 1 if there are any.
 

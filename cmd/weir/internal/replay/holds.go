@@ -24,7 +24,7 @@ type holdOptions struct {
 
 func (o *holdOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.estimate, "estimate", "", "try reservations, too, that hold this `QUANTILE` of the last costs of their key, such as p95")
+	flags.StringVar(&o.estimate, "estimate", "", "also try reservations that hold this `QUANTILE` of the last costs of their key, such as p95")
 	flags.Int64Var(&o.least, "estimate-min", 0, "hold at least `N` units (default 1)")
 	flags.Int64Var(&o.most, "estimate-max", 0, "hold at most `N` units, and until 20 costs of a key are known (default the capacity of the limit)")
 	flags.DurationVar(&o.took, "took", 0, "settle each reservation after this `TIME`")

@@ -33,7 +33,7 @@ func (o *readOptions) addFlags(cmd *cobra.Command) {
 	flags.StringArrayVar(&o.trust, "trust", nil, "believe the list of addresses that the proxies at `ADDR` have forwarded, an address or a network like 10.0.0.0/8; may be repeated")
 	flags.StringVar(&o.since, "since", "", "leave out lines before this `TIME`, an instant or a duration back from the end of the logs")
 	flags.StringVar(&o.until, "until", "", "leave out lines at this `TIME` or after it")
-	flags.StringArrayVar(&o.where, "where", nil, "count only requests whose `ATTRIBUTE=PATTERN` fits, as in rules; the same attribute again: or, another: and")
+	flags.StringArrayVar(&o.where, "where", nil, "count only requests that match `ATTRIBUTE=PATTERN`, as in rules; patterns of one attribute are joined by or, attributes by and")
 	cli.Offer(cmd, "log-format", accesslog.Formats()...)
 	cli.Offer(cmd, "since", "1h", "1d")
 }

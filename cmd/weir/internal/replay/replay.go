@@ -15,13 +15,13 @@ import (
 
 const long = `Replay reads access logs and reports what each limit would have admitted and
 refused: in total, for the worst keys and in the worst minutes. It takes the time
-from the log and decides as the daemon does. Of two limits it also shows which
+from the log and decides as the daemon does. With two limits it also shows which
 keys would notice the change from the first to the second.
 
 With --config it decides by the rules of a file as weir serve does: rules match requests
-by what the log has of them, and all rules that match decide together. It reports each
-rule, and which rules could not decide because the log lacks an attribute. Of two
-files it shows which clients would be refused newly, and which no longer.
+by the attributes in the log, and all rules that match decide together. It reports each
+rule, and which rules could not decide because the log lacks an attribute. With two
+files it also shows which clients would be newly refused, and which no longer.
 
 With --cost and --estimate it also shows what a reservation should hold for work
 whose cost is known only when it ends: nothing, always --estimate-max, or what most
@@ -31,32 +31,31 @@ With --suggest it searches the log for limits that just meet a TARGET: token
 buckets, windows of a minute and an hour, and a quota a day. It proposes the
 tightest, and says why; --headroom 30% makes that number larger. A client is a
 value of --key.
-  refuse 0.1% of clients   refuse anything to no more than this share of clients
-  refuse 0.1% of requests  refuse no more requests than this share; so does
+  refuse 0.1% of clients   refuse anything to at most this share of clients
+  refuse 0.1% of requests  refuse at most this share of requests, like
                            'refuse 0.1%'
   spare 99.9%              refuse nothing to the clients below this percentile of
                            clients by requests
-  at most 200/s in all     admit no more than this within any second of the
-                           clock, of all clients together
+  at most 200/s in all     admit at most this within any second of the clock,
+                           from all clients together
 
-With --report it also writes a page with pictures and tables, one file that goes into
-a mail. Keys in it are masked, unless --names shows them, or --customers names them.
+With --report it also writes a page with pictures and tables, one file to send by
+mail. Keys in it are masked, unless --names shows them, or --customers names them.
 
 A FILE is an access log, plain, gzip or zstd, of nginx, Apache, Caddy, Traefik, Envoy,
 HAProxy, an AWS load balancer, CloudFront, S3, Cloudflare, Google Cloud or IIS,
-JSON lines with any names of fields, or CSV, also inside of what Kubernetes,
-Docker or syslog write around it. Its first 1,000 lines
-show the format, or what a pipe brings in 2 seconds; the report says which it is,
-and what is taken for the time and the client. --log-format tells it. Without a
-FILE, or with '-', replay reads standard input, until its end or until Ctrl-C.
-Several files are one stream. The order of the lines does not matter, except with
---config: it decides lines of one instant in the order of the log.
+JSON lines with any names of fields, or CSV, also as Kubernetes, Docker or syslog
+wrap it. Its first 1,000 lines show the format, or the lines that a pipe brings in 2
+seconds; the report names the format, and the fields taken for the time and the client.
+--log-format sets it. Without a FILE, or with '-', replay reads standard input, until
+its end or until Ctrl-C. Several files are one stream. The order of the lines does not
+matter, except with --config: it decides lines of one instant in the order of the log.
 
 A key consists of one field or several: ip, method, path (without the query),
 query, uri, status, user, referer, agent, host, header.NAME. Any other name is a
 variable of a pattern, a column, or a field of JSON lines, nested ones with dots.
 The ip, and any field whose name ends in ip or addr, is an address without its
-port, and of IPv6 its /64; of a list it is the client by --trust, as in the daemon.
+port, the /64 of an IPv6 address, or the client in a list by --trust, as in the daemon.
 Replay counts lines without a readable time or key as unparsed, with the reason,
 and shows the first of them.`
 
@@ -95,7 +94,7 @@ func Command() *cobra.Command {
 	o.reading.addFlags(cmd)
 	o.holds.addFlags(cmd)
 	flags.Lookup("config").Usage = "decide by the rules of this `FILE`, or of a directory, as weir serve does; repeat the flag to compare files"
-	flags.DurationVar(&o.longest, "request-time", backtest.DefaultLongest, "with --config: how long a request is under way at most, if the log does not say")
+	flags.DurationVar(&o.longest, "request-time", backtest.DefaultLongest, "with --config: the longest that a request may take, if the log does not say")
 	o.host.AddFlag(cmd, "--config")
 	cli.Offer(cmd, "suggest", targetForms...)
 	cli.Offer(cmd, "cost", "cost")

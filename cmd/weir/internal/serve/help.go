@@ -7,10 +7,10 @@ Without --engine it needs no file and no server. Without --rule it has one rule,
   ` + defaultRule + `
 and otherwise only the given rules. A request that names no rule uses the rule
 called default. GET /openapi.json describes requests and answers. Connections
-beyond --max-connections get 503, or their end.
+beyond --max-connections get 503 or are closed.
 
-POST /v1/wait answers as soon as the limit admits the caller, at most after the
-patience that the request names. /v1/reserve holds slots, and units whose true
+POST /v1/wait answers as soon as the limit admits the caller, or when the patience
+given in the request ends. /v1/reserve holds slots, and units whose true
 cost is known later, under a token for /v1/settle and /v1/renew. A slot expires
 with its lease: after 1m, unless the rule has a lease of its own, like:
 concurrency 20 lease 30s
@@ -19,9 +19,9 @@ On a loopback address, serve answers only requests whose Host is localhost, a
 loopback address or a --host, because a web page can make its own name resolve to
 this machine.
 
-Where other machines can connect, serve wants to know who may come in: callers
-with a token of --tokens, or with a certificate of --tls-client-ca. docs/howto/machines.md
-describes the files and scopes. --tls-cert and --tls-key encrypt every TCP port.
+If other machines can connect, callers need a token of --tokens or a certificate of
+--tls-client-ca, unless --insecure is given. docs/howto/machines.md describes the
+files and scopes. --tls-cert and --tls-key encrypt every TCP port.
 
 SIGINT or SIGTERM stops it: /readyz turns 503, waiting callers get 503, and serve
 answers requests that have begun to arrive. A second signal stops it at once. SIGHUP does not stop it.
@@ -29,18 +29,18 @@ answers requests that have begun to arrive. A second signal stops it at once. SI
 Gateways such as nginx, Caddy and Traefik ask /v1/check, which answers by status.
 The --check flags configure it; docs/howto/gateways.md has whole configurations.
 
-With --resp, Redis clients ask, too: with CL.THROTTLE of redis-cell, or WEIR.TAKE
-for a rule by name. docs/howto/redis-clients.md lists the commands.
+With --resp, serve also answers Redis clients: CL.THROTTLE as redis-cell does, and
+WEIR.TAKE for a rule by name. docs/howto/redis-clients.md lists the commands.
 
 With --engine, serve waits up to --engine-wait at the start for a server that is
 absent or refuses writes. With a policy of --on-failure it then starts without one.
-A decision of the server gets --deadline. While it is away, --on-failure says how to
+--deadline bounds each decision of the server. While it is away, --on-failure says how to
 answer: deny (503), allow, or local, by a share of the limits for each of --peers.
 /readyz stays 200 meanwhile, and /readyz?engine=1 is 503.
 docs/howto/redis.md and docs/howto/sql.md describe the URLs.
 
 With --dynamic, a request may bring the limit of its rule: {"rule":"tenant",
-"key":"acme","limit":"5/m"}. Up to 1,000 rules may be named so.
+"key":"acme","limit":"5/m"}. Requests can name up to 1,000 rules this way.
 
 With --grpc, serve answers Envoy's rate limit service by the rules of --config, and
 the same calls in JSON on /json. On the same port it answers the service of
@@ -54,18 +54,18 @@ With --state, the state outlives the daemon. Serve loads it from the file at the
 start, if the file exists, and continues as if it had been running meanwhile. It
 saves the state at the stop, every --state-every, and on SIGUSR1. A daemon that is
 killed loses the decisions after the last save. It refuses a damaged file, unless
---state-partial says to start with what can be read of it.
+--state-partial is given: it then starts with the readable part.
 
 With --config, the rules are in files, and requests may give attributes for them to
 match: docs/reference/rules.md. Serve reads the files again when they change, and on SIGHUP.
 If they have errors, it logs those and keeps the rules in force.
 
-Sockets of systemd stand in for the addresses of the flags that they are named
-by, so a restart refuses no connection: docs/howto/operate.md#under-systemd.
+Sockets from systemd replace the addresses of the flags that they are named after,
+so a restart refuses no connection: docs/howto/operate.md#under-systemd.
 
 Each flag can come from the environment instead: WEIR_MAX_KEYS stands for
---max-keys. A variable has the values of a repeated flag on lines of their own.
-Flags go before variables, and both before the files of --config.`
+--max-keys. A variable holds the values of a repeated flag one a line.
+Flags override variables, and both override the files of --config.`
 
 const examples = `  weir serve
   weir serve --http 127.0.0.1:9000

@@ -34,7 +34,7 @@ const (
 
 func (o *logOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.format, "log-format", logText, "write the log, and all else that the daemon prints, as `FORMAT`: text or json")
+	flags.StringVar(&o.format, "log-format", logText, "write the log, and everything else that the daemon prints, as `FORMAT`: text or json")
 	flags.StringVar(&o.level, "log-level", "info", "log from `LEVEL` on: debug, info, warn or error; debug also names the keys of refusals")
 	cli.Offer(cmd, "log-format", logText, logJSON)
 	cli.Offer(cmd, "log-level", "debug", "info", "warn", "error")

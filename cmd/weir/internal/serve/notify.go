@@ -25,7 +25,7 @@ const notifyLog = "log"
 
 func (o *notifyOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.to, "notify", "", "tell the webhook at `URL`, and the log, when a key has used 80, 95 and 100 % of a quota or of a window of an hour or more; log tells the log alone")
+	flags.StringVar(&o.to, "notify", "", "report to the webhook at `URL`, and to the log, when a key has used 80, 95 and 100 % of a quota or of a window of an hour or more; log reports to the log alone")
 	flags.StringVar(&o.secret, "notify-secret", "", "sign the events of --notify with the secret in `FILE`, whsec_ and base64")
 	flags.BoolVar(&o.keys, "notify-keys", false, "name keys in the events of --notify, in place of their HMAC")
 	cli.Offer(cmd, "notify", "https://example.org/hook", notifyLog)

@@ -51,7 +51,7 @@ func (o *portOptions) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.files.Tokens, "tokens", "", "let in only callers that show a token, or a certificate, of `FILE`; weir token new makes lines of it")
 	flags.StringVar(&o.files.Cert, "tls-cert", "", "encrypt connections with the certificate in `FILE`")
 	flags.StringVar(&o.files.Key, "tls-key", "", "the key of --tls-cert is in `FILE`")
-	flags.StringVar(&o.files.ClientCA, "tls-client-ca", "", "let in callers whose certificate one in `FILE` has signed")
+	flags.StringVar(&o.files.ClientCA, "tls-client-ca", "", "let in callers whose certificate is signed by one in `FILE`")
 	flags.BoolVar(&o.insecure, "insecure", false, "let every machine that can connect take and give back")
 	flags.BoolVar(&o.pprof, "pprof", false, "serve profiles of the daemon at /debug/pprof/ on the admin port")
 	o.envoy.addFlags(cmd)

@@ -21,7 +21,7 @@ import (
 type shadowOptions struct{ all bool }
 
 func (o *shadowOptions) addFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.all, "shadow", false, "only watch: all rules decide and count, and refuse nothing, except those that weir ctl enforce has put in force")
+	cmd.Flags().BoolVar(&o.all, "shadow", false, "only watch: all rules decide and count, and refuse nothing, except those enforced by weir ctl enforce")
 }
 
 func (o *shadowOptions) check(compat *compatOptions) error {

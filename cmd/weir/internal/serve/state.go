@@ -43,8 +43,8 @@ func (f *stateFile) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.keys, "max-keys", defaultKeys, "keep at most `N` keys of each limit in memory; further keys share limits")
 	flags.StringVar(&f.path, "state", "", "load the state from `FILE` at the start, and save it there")
-	flags.BoolVar(&f.partial, "state-partial", false, "start with what can be read of a damaged --state file, and keep that file as FILE.bad")
-	flags.DurationVar(&f.every, "state-every", 30*time.Second, "time between two saves of the state, which is also saved at the stop; 0 saves only then")
+	flags.BoolVar(&f.partial, "state-partial", false, "start with the readable part of a damaged --state file, and keep that file as FILE.bad")
+	flags.DurationVar(&f.every, "state-every", 30*time.Second, "save the state this often, and at the stop; 0 saves only at the stop")
 }
 
 // check refuses flags that are out of bounds, and flags of the memory engine beside a shared engine.

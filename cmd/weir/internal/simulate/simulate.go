@@ -22,7 +22,7 @@ Without flags it drives every limit at 10 requests a second with a burst of 10,
 and shows how fast each admits. It runs eight phases, from 10 requests at 1 per
 second to 1000 requests at 100 per second. Each phase begins with a fresh state.
 A refused caller retries every 10 ms until it is admitted, and gives up after a
-minute. Limiters that people write by hand stand below, each with its fault.
+minute. The table below shows common hand-written limiters, each with its fault.
 
 With --traffic it compares the limits given by --limit. TRAFFIC is one of these,
 or several joined with 'and':
@@ -43,8 +43,8 @@ Any of them may be followed by:
   retry obeying | retry every TIME     what refused clients do: obey Retry-After, or
     [jitter TIME] [up to N times]      not; without retry they do not come back
 
-All clients share one limit, unless --per-client is given. docs/howto/simulate.md has
-the meaning of each traffic and each figure.`,
+All clients share one limit, unless --per-client is given. docs/howto/simulate.md
+explains each traffic and each figure.`,
 		Example: `  weir simulate
   weir simulate --format json
   weir simulate --traffic 'burst 200/s for 1s every 10s' --limit 'token bucket 10/s burst 20' --limit 'fixed window 100/10s'

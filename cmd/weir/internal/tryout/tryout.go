@@ -31,8 +31,8 @@ func Command() *cobra.Command {
 		Use:   "playground DIR",
 		Short: "Serve the page that plays limits in a browser, on this machine alone",
 		Long: `Playground serves the page "Try it" on loopback: limits on made-up traffic, an access
-log, and rules, decided in the browser by the code of this program. What is opened
-there leaves the machine neither by the page nor by this command.
+log, and rules, decided in the browser by the code of this program. Neither the page
+nor this command sends opened files to another machine.
 
 DIR is the folder playground of a release archive, or one that scripts/playground.sh
 has built. The command prints the address, and ends with Ctrl-C.`,
