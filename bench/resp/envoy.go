@@ -87,17 +87,13 @@ type envoys struct {
 
 // measure asks for a window.
 func (e *envoys) measure(ctx context.Context, o *measure.Options) (measure.Figures, error) {
-	var conns [channels]*grpc.ClientConn
-	for i := range conns {
-		conn, err := grpc.NewClient(e.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = conn.Close() }()
-		conns[i] = conn
+	clients, end, err := dial(e.address)
+	if err != nil {
+		return nil, err
 	}
+	defer end()
 	return asking(ctx, o, e.callers, e.descriptors, usage{e.pid, e.redis}, func(caller int) func(context.Context) error {
-		client, calls, i := service.NewRateLimitServiceClient(conns[caller%channels]), e.calls(caller), 0
+		client, calls, i := clients[caller%channels], e.calls(caller), 0
 		return func(ctx context.Context) error {
 			answer, err := client.ShouldRateLimit(ctx, calls[i%len(calls)])
 			if i++; err != nil {
@@ -109,6 +105,25 @@ func (e *envoys) measure(ctx context.Context, o *measure.Options) (measure.Figur
 			return nil
 		}
 	})
+}
+
+// dial returns a client of each channel. Calls wait until the server listens.
+func dial(address string) (clients [channels]service.RateLimitServiceClient, end func(), err error) {
+	var ends []func()
+	end = func() {
+		for _, hangUp := range ends {
+			hangUp()
+		}
+	}
+	for i := range clients {
+		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+		if err != nil {
+			end()
+			return clients, nil, err
+		}
+		ends, clients[i] = append(ends, func() { _ = conn.Close() }), service.NewRateLimitServiceClient(conn)
+	}
+	return clients, end, nil
 }
 
 // calls makes the calls of a caller.
@@ -161,9 +176,13 @@ func asking(ctx context.Context, o *measure.Options, callers, decisions int, use
 	if len(failed) > 0 {
 		err = <-failed
 	}
+	if err != nil {
+		return nil, err
+	}
 	times := measure.Series(slices.Concat(took...))
+	slices.Sort(times)
 	calls := float64(len(times))
-	return measure.Figures{callsASec: calls / elapsed, serverCPU: (after - before) / calls / float64(decisions), median: times.Median()}, err
+	return measure.Figures{callsASec: calls / elapsed, serverCPU: (after - before) / calls / float64(decisions), median: times.Median(), p99: times[len(times)*99/100]}, nil
 }
 
 // echo answers each descriptor with the same status.

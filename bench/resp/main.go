@@ -2,8 +2,12 @@
 // deciding and a Redis that runs a script for each decision (this file), to Envoy beside an echo (envoy.go), and over HTTP, in batches
 // and with Redis beside the memory engine (http.go).
 //
-//	go run ./bench/resp          three minutes; writes bench/RESP.md
-//	go run ./bench/resp -quick   a trial; prints figures that mean nothing
+//	go run ./bench/resp               three minutes; writes bench/RESP.md
+//	go run ./bench/resp -quick        a trial; prints figures that mean nothing
+//	go run ./bench/resp -envoyproxy   beside envoyproxy/ratelimit (original.go), three minutes; writes bench/ENVOYPROXY.md
+//
+// With -envoyproxy as its first flag, it needs what go install needs to build envoyproxy/ratelimit: the Go module proxy or a module
+// cache that has it. All need redis-server.
 package main
 
 import (
@@ -41,6 +45,11 @@ func main() {
 	if len(os.Args) > 1 && others[os.Args[1]] != nil {
 		fmt.Fprintln(os.Stderr, others[os.Args[1]]())
 		os.Exit(1)
+	}
+	if len(os.Args) > 1 && os.Args[1] == originalFlag {
+		os.Args = slices.Delete(os.Args, 1, 2)
+		besideOriginal.Main()
+		return
 	}
 	bench.Main()
 }
