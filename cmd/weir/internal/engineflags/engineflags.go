@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -171,6 +172,8 @@ func Explain(command string, err error) error {
 		hint = cli.EngineHint(failed.Reason)
 	} else if sqlengine.Failed(err) {
 		hint = sqlengine.FailureHint
+	} else if errors.Is(err, fs.ErrNotExist) {
+		hint = sqlengine.NoFolderHint
 	}
 	return cli.Fail(fmt.Errorf("%s: --engine: %w", command, err), hint)
 }

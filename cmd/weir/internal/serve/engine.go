@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"slices"
@@ -278,6 +279,9 @@ func engineFailure(err error) (hint string, again bool) {
 	}
 	if sqlengine.Failed(err) {
 		return sqlengine.FailureHint, true
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return sqlengine.NoFolderHint, false
 	}
 	return "", false
 }

@@ -7,7 +7,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +24,9 @@ import (
 
 // FailureHint is for an engine that does not answer.
 const FailureHint = "is the database up, and may the user create or use the table? docs/howto/sql.md has the statements and permissions"
+
+// NoFolderHint is for a database whose folder is missing: an error of Open that is fs.ErrNotExist, and no failure of a server.
+const NoFolderHint = "create the folder, and let the user write there"
 
 // Engine is an engine over a database of its own.
 type Engine struct {
@@ -184,6 +190,11 @@ func Open(ctx context.Context, where string, later bool) (*Engine, error) {
 	}
 	if !slices.Contains(sql.Drivers(), s.driver) {
 		return nil, fmt.Errorf("this program has no driver of %s: it was built with the tag no%[1]s; build it without", s.driver)
+	}
+	if s.driver == "sqlite" {
+		if _, err := os.Stat(filepath.Dir(File(where))); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("sqlengine: open: the folder of the database: %w", err)
+		}
 	}
 	db, err := sql.Open(s.driver, s.name)
 	if err != nil {
