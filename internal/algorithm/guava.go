@@ -56,9 +56,14 @@ func (g *Guava) Wait(s State, now, _ int64) int64 {
 	return mul(s.B, microsecond).sub(mul(now, 1)).ceilDiv(1)
 }
 
-// Take spends stored permits. It makes the next request wait for them and for the missing ones.
+// Take is Guava's reserveEarliestAvailable. It spends stored permits, and makes the next request wait for them and for
+// the missing ones. The caller itself proceeds at s.B, or now.
 func (g *Guava) Take(s State, now, n int64) State {
-	return g.reserve(g.begun(s, now), floorMicros(now), float64(n))
+	stored, next := g.resync(&s, now)
+	spent := min(float64(n), stored)
+	lacking := float64(n) - spent
+	wait := g.storedWait(stored, spent) + toLong(float64(lacking*g.interval))
+	return State{A: int64(math.Float64bits(stored - spent)), B: AddSaturating(next, wait)}
 }
 
 // Give shortens the wait of the next request by n permits. It does not restore stored permits, because a key must not
@@ -102,7 +107,7 @@ func (g *Guava) Rested(s State, now int64) bool {
 	if s.C == untouched || g.start != g.maxStored {
 		return s.C == untouched
 	}
-	stored, next := g.resync(s, floorMicros(now))
+	stored, next := g.resync(&s, now)
 	return stored == g.start && next <= floorMicros(now)
 }
 
@@ -139,25 +144,14 @@ func (g *Guava) untouched(micros int64) State {
 	return State{A: int64(math.Float64bits(g.start)), B: micros, C: untouched}
 }
 
-func (g *Guava) begun(s State, now int64) State {
+// resync stores the permits of the time since the last request was paid for. A key that has not begun begins now, or at
+// s.B if that is earlier. The state is a pointer because each copy of its seven words takes longer than this arithmetic.
+func (g *Guava) resync(s *State, now int64) (stored float64, next int64) {
+	stored, next = math.Float64frombits(uint64(s.A)), s.B
+	micros := floorMicros(now)
 	if s.C == untouched {
-		s.B, s.C = min(s.B, floorMicros(now)), 0
+		next = min(next, micros)
 	}
-	return s
-}
-
-// reserve is Guava's reserveEarliestAvailable. The caller proceeds at the s.B that it passed, or now.
-func (g *Guava) reserve(s State, micros int64, n float64) State {
-	stored, next := g.resync(s, micros)
-	spent := min(n, stored)
-	lacking := n - spent
-	wait := g.storedWait(stored, spent) + toLong(float64(lacking*g.interval))
-	return State{A: int64(math.Float64bits(stored - spent)), B: AddSaturating(next, wait)}
-}
-
-// resync stores the permits of the time since the last request was paid for.
-func (g *Guava) resync(s State, micros int64) (stored float64, next int64) {
-	stored, next = g.Stored(s), s.B
 	if micros > next {
 		stored = min(g.maxStored, stored+float64(subSat(micros, next))/g.idle)
 		next = micros
@@ -185,7 +179,7 @@ func (g *Guava) intervalAt(above float64) float64 { return g.interval + float64(
 
 // rescaled is Guava's setRate: the store stays equally full.
 func (g *Guava) rescaled(old *Guava, s State, now int64) State {
-	stored, next := old.resync(old.begun(s, now), floorMicros(now))
+	stored, next := old.resync(&s, now)
 	switch {
 	case math.IsInf(old.maxStored, 1) && g.warmUp:
 		stored = 0
