@@ -11,13 +11,13 @@ import (
 
 // Ban refuses a key for a while after other limits of its rule have refused it After times Within a time: fail2ban's
 // bantime.increment, beside the limit that it guards. The first ban lasts For, and each further one twice as long as the one
-// before, up to UpTo. A key without a ban for as long as UpTo begins anew.
+// before, up to UpTo. A key that has not been banned for UpTo starts over.
 //
-// A Ban stands beside other limits of a rule, never alone, and at most once. It admits everything until it begins. Then it
-// refuses every cost, and knocking meanwhile does not extend it. Each Take that another limit of the
-// rule refuses counts, parallel ones as well: one burst of an honest client can be After refusals at once. A Peek, a Record, a
-// Return, a cost that can never be admitted and a caller that waits for its turn do not count. Callers that share a key share
-// its ban.
+// A Ban stands beside other limits of a rule, never alone, and at most once. It admits everything until it begins. Then
+// it refuses every cost. Attempts during a ban do not extend it. Each Take that another limit of the rule refuses
+// counts, parallel ones as well: one burst of an honest client can be After refusals at once. A Peek, a Record, a
+// Return, a cost that can never be admitted and a caller that waits for its turn do not count. Callers that share a key
+// share its ban.
 type Ban struct {
 	After  int64         // refusals that begin a ban, 1 to MaxStrikes
 	Within time.Duration // the time in which they count, 1ns to MaxPeriod

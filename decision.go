@@ -15,12 +15,12 @@ type Decision struct {
 	Allowed bool
 	// Unrecorded reports that a Record counted nothing, because a log or gate would have too many entries.
 	Unrecorded bool
-	// LimitIndex is the index in Rule.Limits of the binding limit, of the binding request's rule: the one that refuses, or
-	// otherwise the one with the least remaining, which Limit and Remaining describe. Beside a Ban that refuses, it is the
+	// LimitIndex is the index in Rule.Limits of the binding limit, in the rule of the binding request: the one that
+	// refuses, or otherwise the one with the least remaining. Limit and Remaining describe it. If a Ban refuses, it is the
 	// tightest of the other limits.
 	LimitIndex uint8
-	// RefusedBy is the index in Rule.Limits of the limit that refuses: of those of the binding request's rule, the first
-	// with the longest wait, a Ban before others. Cause says whether its count, its gap or a ban refuses. Both are 0 if Allowed.
+	// RefusedBy is the index in Rule.Limits of the limit that refuses: the first limit in the binding request's rule with
+	// the longest wait, a Ban before others. Cause says whether its count, its gap or a ban refuses. Both are 0 if Allowed.
 	RefusedBy uint8
 	Cause     Cause
 	// BanBegun reports that this call began the ban that refuses it.
@@ -47,11 +47,11 @@ type Decision struct {
 	Delay time.Duration
 }
 
-// Cause says what of a limit refuses a cost.
+// Cause is the part of a limit that refuses a cost.
 type Cause uint8
 
 const (
-	// ByCount is the cause of a refusal whose wait ends when units come back. A cost that can never fit is refused by it.
+	// ByCount is the cause of a refusal whose wait ends when units come back, and of a cost that can never fit.
 	ByCount Cause = 1 + iota
 	// ByGap is the cause of a refusal whose wait is the rest of a SlidingLog's Gap, if the units have come back by then.
 	ByGap

@@ -8,25 +8,25 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// Description is what a limit says of itself, so that code can act on any limit without knowing its type. [Describe]
+// Description describes a limit, so that code can act on any limit without knowing its type. [Describe]
 // returns it.
 type Description struct {
-	// Capacity is the largest cost that a fresh key admits: 0 of a DenyAll, and MaxCount of an Unlimited, of a Ban and of limits
-	// that Owe.
+	// Capacity is the largest cost that a fresh key admits: 0 for a DenyAll, and MaxCount for an Unlimited, a Ban and
+	// limits that Owe.
 	Capacity int64
-	// Rate is the rate in the long run. It is the zero Rate of a limit without a rate, and of a Quota: its windows differ in
+	// Rate is the rate in the long run. It is zero for a limit without a rate, and for a Quota, whose windows differ in
 	// length.
 	Rate Rate
 	// Burst is the number of units that go ahead at once after a pause.
 	Burst int64
-	// Worst is the largest number of units, taken one by one, that go ahead within any Rate.Period. The end of that
-	// stretch is not part of it. It is 0 without a Rate.
+	// Worst is the largest number of units, taken one by one, that go ahead within any Rate.Period. The period excludes its
+	// end. Worst is 0 without a Rate.
 	Worst int64
 	// Window is the longest time in which the capacity comes back. Reset is the longest time until a key is like a new
-	// one, if no unit was recorded beyond the capacity. They are 0 of a limit that Owes, or without a Rate, except that a
+	// one, if no unit was recorded beyond the capacity. They are 0 for a limit that Owes or has no Rate, except that a
 	// Quota has a Reset.
 	Window, Reset time.Duration
-	// Calendar is the unit of the windows of a Quota, and 0 of other limits.
+	// Calendar is the unit of the windows of a Quota, and 0 for other limits.
 	Calendar CalendarUnit
 	// Phase is how long after a whole number of periods since 1970 the windows of a Cycle begin. It may be negative.
 	Phase time.Duration
@@ -38,7 +38,7 @@ type Description struct {
 	Lease time.Duration
 	// Entries is the largest number of entries of 16 bytes that a key stores.
 	Entries int64
-	// Strikes is the number of refusals that begin a Ban, and 0 of other limits.
+	// Strikes is the number of refusals that begin a Ban, and 0 for other limits.
 	Strikes int64
 
 	Held         bool // units are held until they are released, and not spent
@@ -70,7 +70,7 @@ const (
 	RefillWindow                  // all at once, or as the count of the last window fades, when a window begins
 	RefillEach                    // each unit one period after it was taken
 	RefillRelease                 // when the holder releases the unit
-	RefillBan                     // of a Ban, which has no units: when the ban ends
+	RefillBan                     // when the ban ends: a Ban has no units
 )
 
 // How units come back, in words.
@@ -79,7 +79,7 @@ const (
 	eachAfterAPeriod = "one period after they were taken"
 )
 
-// Describe returns the description of a limit. That of nil and of an invalid limit is the zero value.
+// Describe returns the description of a limit. It returns the zero value for nil and for an invalid limit.
 func Describe(l Limit) Description {
 	a, err := compile(l)
 	if err != nil {

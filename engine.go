@@ -20,8 +20,8 @@ import (
 // around each call of an engine, and [Find] finds an engine's optional abilities through such functions. Package
 // enginekit helps to write an engine, and package limittest tests one.
 type Engine interface {
-	// Do makes one call. The other methods are short forms of it for calls without further terms. An engine that cannot
-	// make a call of such an operation returns an error that is errors.ErrUnsupported.
+	// Do makes one call. The other methods are short forms of it for calls without further terms. An engine that does not
+	// support the operation returns an error that is errors.ErrUnsupported.
 	Do(ctx context.Context, call Call) (Answer, error)
 
 	// Take admits the cost of all requests now, or none.

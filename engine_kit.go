@@ -12,8 +12,8 @@ import (
 	"github.com/weirflow/weir/internal/compiled"
 )
 
-// EngineKit has what engines need of this package, and fronts that ask engines for others. No other program needs it.
-// Its only value is [Kit]. Package enginekit has the rest of what they need.
+// EngineKit has the functions of this package that only engines and fronts need. Its only value is [Kit]. Package
+// enginekit has the rest.
 type EngineKit uint8
 
 // Kit is the value of EngineKit: a constant, so that nobody can change it.

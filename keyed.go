@@ -16,8 +16,8 @@ import (
 )
 
 // Keyed holds one limit per key, in this process. Keys have any comparable type; Keyed builds no strings and boxes
-// nothing. It tells keys apart by 64-bit hashes under a secret seed, with the odds that Memory gives. Its methods are those
-// of Limiter with a key. Keys do not influence each other, and waiting callers hold no lock.
+// nothing. It tells keys apart by 64-bit hashes under a secret seed, with the odds stated for Memory. Its methods are
+// those of Limiter with a key. Keys do not influence each other, and waiting callers hold no lock.
 //
 // Keyed evicts idle keys, because an idle key behaves exactly like a new one; a Bursty, and a Cycle from its first use,
 // say where they differ. It never evicts a key that has waiting callers. Above Options.MaxKeys, new keys share 256 states by their hash, so that an attacker gains nothing by

@@ -14,8 +14,8 @@ import (
 )
 
 // keyedShard holds the subjects of its keys that are not words in the table: keys with waiting callers, and states
-// that do not fit in a word. It finds them like words, by the hashes of their keys: a text is not compared. Its mutex
-// guards them and their lines. A waiting caller does not hold it.
+// that do not fit in a word. It finds them like words, by the hashes of their keys; key strings are never compared. Its
+// mutex guards them and their lines. A waiting caller does not hold it.
 type keyedShard[K comparable] struct {
 	mu       sync.Mutex
 	subjects map[table.Hash]*keyedSubject[K]
@@ -40,7 +40,7 @@ const groupsOfShard = 256 / table.Shards
 type keyedSubject[K comparable] struct {
 	subject line.Subject
 	limit   *compiledLimit
-	table   *keyTable // the table in force, from which the words of the key are borrowed; nil if none are
+	table   *keyTable // the table that lent the words of the key; nil if none did
 	key     *K        // nil until a caller waits
 }
 

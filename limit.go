@@ -117,7 +117,7 @@ func (k *kind) inRules() bool { return k.revive != nil }
 
 const whyOneSubject = "cannot hold it: an idle key differs from a new one, so keys could never be evicted"
 
-// refusalOf returns the reason for which rules do not hold a compiled limit, or nil.
+// refusalOf returns why rules do not hold a compiled limit, or nil.
 func refusalOf(l Limit, compiled algorithm.Algorithm) *LimitError {
 	if instead := l.kind().instead; instead != nil {
 		reason := fmt.Sprintf("cannot hold this dialect; the nearest limit is %s", instead(l))

@@ -258,8 +258,8 @@ func (m *Memory) undo(ctx context.Context, c *Call) (Decision, error) {
 	return describe(opReturn, merged, &answer, err)
 }
 
-// OnReturn has hear called after each Return and Reset with its requests, until hear returns false, so that callers that
-// wait for their keys can be looked at. hear must not block, and must not keep the requests.
+// OnReturn has hear called after each Return and Reset with its requests, until hear returns false, so that a queue can
+// look at the callers that wait for their keys. hear must not block, and must not keep the requests.
 func (m *Memory) OnReturn(hear func(requests []Request) bool) {
 	m.hearing.Lock()
 	defer m.hearing.Unlock()
@@ -364,8 +364,8 @@ type RuleStats struct {
 	// rule refused. A refused call of several requests names one rule, and counts as a refusal of that rule only.
 	Decisions, Refusals uint64
 	Overflow            uint64 // as in MemoryStats
-	// Bans count those that began. Unnoted counts the refusals that did not count towards a Ban, because the key had no room
-	// of its own: then nobody is banned for what others did.
+	// Bans counts the bans that began. Unnoted counts the refusals that did not count towards a Ban, because the key had no
+	// room for a state of its own: no key is banned for the refusals of others.
 	Bans, Unnoted uint64
 }
 

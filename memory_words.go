@@ -63,12 +63,12 @@ func (q *Request) isPlain() bool {
 	return q.Rule != nil && q.Otherwise == nil && q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost)
 }
 
-// spares reports whether a refusal of the call, whose caller waits, is none to a Ban.
+// spares reports whether no refusal of the call counts towards a Ban, because its caller waits.
 func (c *Call) spares() bool {
 	return c.Waits && slices.ContainsFunc(c.Requests, func(q Request) bool { return q.Rule != nil && q.Rule.compiled.Bans })
 }
 
-// isPlainTake reports whether a call takes one request, and asks for nothing else.
+// isPlainTake reports whether a call takes one request, without other terms.
 func (c *Call) isPlainTake() bool {
 	return c.Op == OpTake && len(c.Requests) == 1 && c.Lease == 0 && c.Identity == "" && c.Taken == nil
 }

@@ -27,10 +27,10 @@ type Quota struct {
 	Unit  CalendarUnit
 	// Zone is the IANA name of the zone, such as Europe/Paris. Default: UTC.
 	Zone string
-	// Month is that in which a year begins. Default: January. Other units have none.
+	// Month is the month in which a year begins. Default: January. Other units have none.
 	Month time.Month
-	// Day is the day on which a window begins: of a week from 1 for Monday to 7; of a month, of the first month of a quarter
-	// or of Month from 1 to 31, or the last day of a shorter month. Default: 1. A day has none.
+	// Day is the day on which a window begins. For weeks it is 1 (Monday) to 7. For months, quarters (in their first month)
+	// and years (in Month) it is 1 to 31, or the last day of a shorter month. Default: 1. A day has none.
 	Day int
 	// At is the wall time at which a window begins, in whole minutes after midnight. Default: midnight.
 	At time.Duration
@@ -106,7 +106,7 @@ func (l Quota) mostDay() int {
 	return time.Date(2000, max(l.Month, 1)+1, 0, 0, 0, 0, 0, time.UTC).Day() // a leap year
 }
 
-// String prints the limit as text, without what is at its default: quota 1000000/month from day 15 in Europe/Paris.
+// String prints the limit as text, without defaults: quota 1000000/month from day 15 in Europe/Paris.
 func (l Quota) String() string {
 	text := fmt.Sprintf("quota %d/%s", l.Count, l.Unit) + l.fromText()
 	if l.At != 0 {

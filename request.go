@@ -44,7 +44,7 @@ const (
 	opWait         = "wait"
 )
 
-// negative returns the error of a negative cost, which every call refuses before anything else of a request.
+// negative returns the error of a negative cost, which every call checks first.
 func (q *Request) negative(op string) error {
 	return &RequestError{Op: op, Rule: q.Rule.Name(), Field: "cost", Reason: fmt.Sprintf("%d is negative", q.Cost)}
 }

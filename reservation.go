@@ -50,7 +50,7 @@ const (
 )
 
 // settlement is the true cost of the work: one number for each request, one for all, or none if the reserved costs were
-// right. It ends slots whatever their number.
+// right. It releases all slots, whatever numbers it has for them.
 type settlement struct{ actual []int64 }
 
 // used returns the true cost of the i-th request.
@@ -61,9 +61,10 @@ func (s settlement) used(i int, reserved int64) int64 {
 	return s.actual[min(i, len(s.actual)-1)]
 }
 
-// Settle reports the true cost of the work. It gives back what still counts of the difference, or records it in addition. One number holds
-// for every request of the reservation; otherwise there is one for each. Every slot of a [Concurrency] is released, and
-// a number given for slots is ignored. If a log has no space for a cost, that is an error.
+// Settle reports the true cost of the work. It gives back the part of the difference that still counts, or records the
+// difference in addition. One number holds for every request of the reservation; otherwise there is one for each. Every
+// slot of a [Concurrency] is released, and a number given for slots is ignored. If a log has no space for a cost, that
+// is an error.
 //
 // The work may outlive its context: if ctx has ended, or ends meanwhile, Settle continues for at most a second.
 func (r *Reservation) Settle(ctx context.Context, actual ...int64) error {

@@ -197,7 +197,7 @@ func unrecorded(changes []Request, d Decision) error {
 	return err
 }
 
-// next returns the next call of a settlement, without requests after the last one, and what is left to settle after it.
+// next returns the next call of a settlement, without requests after the last one, and the rest to settle after it.
 // Every slot is released first. Then units come back, as the undo of this take, and then others are recorded.
 func (h *reserved) next(s settlement) (c Call, rest []Request) {
 	c, rest = Call{Op: OpReturn, Requests: h.slots(), Lease: h.lease}, slices.Clone(h.unsettled)

@@ -8,22 +8,22 @@ import (
 	"github.com/weirflow/weir/internal/repeat"
 )
 
-// How a settlement that failed is repeated, and a release whose take had no answer.
+// The bounds of repeating failed settlements, and releases whose take had no answer.
 const (
 	againAfter   = 50 * time.Millisecond // doubles with each try
 	dropAfter    = 200 * time.Millisecond
 	mostAgain    = 5 * time.Second
-	overtaken    = 5 * time.Second // for as long a take may come after its release
+	overtaken    = 5 * time.Second // a take may come this long after its release
 	againForUnit = time.Minute
-	defaultLease = 30 * time.Second // of a Concurrency without a lease, on an engine whose slots expire
+	defaultLease = 30 * time.Second // the lease of a Concurrency without one, on an engine whose slots expire
 )
 
-// settlements repeats those of the program. Without room slots end with their lease.
+// settlements repeats the settlements of the program. Without room for one, its slots end with their lease.
 var settlements = repeat.New(repeat.Options{Most: 1 << 16, Pause: againAfter, LongestPause: mostAgain})
 
-// again repeats a settlement that is incomplete because the engine could not be reached, until it succeeds, its caller
-// or another one settles, or nothing of it matters any more: slots that nobody renews end with their lease. So a caller that
-// ignores the error of Done holds up nobody for longer than the outage.
+// again repeats a settlement that is incomplete because the engine could not be reached, until it succeeds, a caller
+// settles, or it no longer matters: unrenewed slots end with their lease. So a caller that ignores the error of Done
+// holds up others only during the outage.
 func (h *reserved) again(s settlement) {
 	if h.repeats.Swap(true) {
 		return

@@ -14,8 +14,8 @@ import (
 type Turn struct {
 	Cost  int64 // a cost of 0 does not wait
 	Class int   // index into Options.Weights
-	// Flow names the callers with whom this one goes in order of arrival: flows share the limit by weight, like classes.
-	// Callers without it are a flow for each Class. While a reservation is in line, all go in order of arrival.
+	// Flow names a group of callers that go in order of arrival. Flows share the limit by weight, like classes. Callers
+	// without a Flow form one for each Class. While a reservation is in line, all callers go in order of arrival.
 	Flow string
 	// Weight is the weight of the Flow, 1 to 1024. The first waiting caller of a flow chooses it. Default: 1.
 	Weight int64
@@ -157,7 +157,7 @@ func (b *booking) settle(_ context.Context, s settlement) (outcome, error) {
 	return settled, nil
 }
 
-// WaitStats describe the waiting callers of a Limiter or of all keys of a Keyed, and what became of the others. A
+// WaitStats describe the waiting callers of a Limiter or of all keys of a Keyed, and count how earlier waits ended. A
 // caller that took its cost without waiting is not counted.
 type WaitStats struct {
 	Waiting int

@@ -50,8 +50,8 @@
 //
 // # For authors of engines and fronts
 //
-// Package enginekit has what they need, except what this package uses itself: [EngineKit], [Batch], [Next], [SlotKeeper],
-// [Memory.OnReturn], [Memory.PeekAfter] and [Memory.Renew]. No other program needs these.
+// Package enginekit is for them. This package has the parts that it uses itself: [EngineKit], [Batch], [Next],
+// [SlotKeeper], [Memory.OnReturn], [Memory.PeekAfter] and [Memory.Renew]. No other program needs these.
 package weir
 
 import (

@@ -17,7 +17,7 @@ type Merged struct {
 	Op    weir.Op // a take, peek, record or reset. A return is a record of negative costs, or with a Taken an undo of them
 	Lease uint64
 	Parts []Part
-	Waits bool  // the caller waits, so that a refusal is none to a weir.Ban
+	Waits bool  // the caller waits, so that no refusal counts towards a weir.Ban
 	Most  int64 // the most times that a take may take the requests: 1, or more in a weir.OpTakeUpTo
 	Times int64 // the times that it took them; Decide sets it
 }
@@ -27,8 +27,8 @@ type Part struct {
 	Functions
 	Request weir.Request // merged: Cost is the sum for one rule and key
 	Limit   int          // index of the limit in Request.Rule.Limits()
-	Name    string       // of the limit's states: see StateNames
-	Taken   int64        // when the units were taken: of a return that is an undo, and Decide sets it at a take with a Lease
+	Name    string       // the name of the limit's states: see StateNames
+	Taken   int64        // when the units were taken: set for an undo, and by Decide for a take with a Lease
 	State   State        // the state before the decision; fresh at first
 	request uint8        // index of the merged request
 	Changed bool         // Decide changed the state, so the engine must store it; false for a stateless limit

@@ -117,9 +117,9 @@ func Decisions(call *weir.Call) int {
 	return min(len(call.Each.Calls), len(call.Each.Results))
 }
 
-// DecisionAt returns what became of the i-th decision of a call, after its answer or error: the call that asked, which is the call
-// itself or one of an OpEach, the decision in its answer, where a layer can change it, its reservation or nil, and its error, also
-// that of the OpEach as a whole.
+// DecisionAt returns the i-th decision of a call, after its answer or error: the call that asked, which is the call
+// itself or one of an OpEach; the decision in its answer, where a layer can change it; its reservation or nil; and its
+// error, or that of the OpEach as a whole.
 func DecisionAt(call *weir.Call, a *weir.Answer, err error, i int) (asked *weir.Call, made *weir.Decision, r *weir.Reservation, failed error) {
 	if call.Op != weir.OpEach {
 		return call, &a.Decision, a.Reservation, err
@@ -131,7 +131,8 @@ func DecisionAt(call *weir.Call, a *weir.Answer, err error, i int) (asked *weir.
 	return &call.Each.Calls[i], &result.Decision, result.Reservation, err
 }
 
-// RequestsAt returns the requests that the i-th decision of a call is about: those that paid, if others did than those of the call.
+// RequestsAt returns the requests that the i-th decision of a call is about: those that paid, if these differ from those
+// of the call.
 func RequestsAt(call *weir.Call, a *weir.Answer, i int) []weir.Request {
 	asked, paid := call, a.Paid
 	if call.Op == weir.OpEach {
@@ -223,15 +224,15 @@ func CheckIdentity(op weir.Op, identity string) error {
 	return nil
 }
 
-// Renewer is an optional ability of an engine. Renew has the leases of slots begin now, which were taken with their Lease,
-// if all of them are still held; it reads nothing else of the call. A caller that knows the requests and the Lease can renew
-// them, also in another process: see [weir.EngineKit.HandOver]. A weir.Memory has it.
+// Renewer is an optional ability of an engine. Renew restarts the leases of the slots that were taken with the call's
+// Lease, if all of them are still held. It reads only the Requests and the Lease of the call. A caller that knows the
+// requests and the Lease can renew them, also in another process: see [weir.EngineKit.HandOver]. A weir.Memory has it.
 type Renewer interface {
 	Renew(ctx context.Context, slots weir.Call) (held bool, err error)
 }
 
 // Listener is an optional ability of an engine on which other processes release slots. Listen calls hear, which must not block,
-// when slots of a request may have come free, until stop is called; close of the engine calls it, too. hears reports whether such
+// when slots of a request may have come free, until stop is called or the engine is closed. hears reports whether such
 // signals reach this process now. A signal may be lost, or come without reason.
 type Listener interface {
 	Listen(slots weir.Request, hear func()) (hears func() bool, stop func())

@@ -156,8 +156,9 @@ func (f Functions) Delay(s State, now int64) int64 {
 //   - SlidingWindow: as FixedWindow, and the units of the window before
 //   - Cycle: the number of the cycle, and the units of it and of later ones
 //   - Quota: the Unix second of the last admission, and the units of its window
-//   - Ban: the instant of the last refusal or the last begin of a ban; the end of the ban; by how many doublings the next one is longer; the
-//     instant from which the state is like a fresh one; and the refusals that count, or nothing of a fresh key
+//   - Ban: the instant of the last refusal or the last begin of a ban; the end of the ban; how often the length of the next
+//     one doubles; the instant from which the state is like a fresh one; and the refusals that count; a fresh key has no
+//     numbers
 //   - all others: as many numbers as their entries need
 func (f Functions) AppendNumbers(to []int64, s State) []int64 {
 	return f.algorithm.(algorithm.Saver).AppendState(to, s.state)

@@ -16,14 +16,14 @@ type Measure struct {
 	Capacity int64
 
 	Before     time.Duration // wait of the cost before the call wrote anything
-	After      time.Duration // wait of the cost after the call, if it wrote; not needed of an admitted take
+	After      time.Duration // wait of the cost after the call, if it wrote; not needed for an admitted take
 	ResetAfter time.Duration // wait of the capacity after the call
-	GapLeft    time.Duration // rest of the limit's gap after the call; 0 if it has none; not needed of an admitted take
+	GapLeft    time.Duration // rest of the limit's gap after the call; 0 if it has none; not needed for an admitted take
 	Remaining  int64         // units left after the call
-	Delay      time.Duration // of the admitted cost, if the limit delays
+	Delay      time.Duration // delay of the admitted cost, if the limit delays
 
 	CountsDenied bool // the call wrote a cost that it refused
-	Bans         bool // of a weir.Ban: After is the rest of the ban, also of one that the call has begun, whatever the cost
+	Bans         bool // the limit is a weir.Ban: After is the rest of the ban, even if the call began it, for any cost
 	Full         bool // the call wrote nothing, because the state has no space for what Record would add
 }
 

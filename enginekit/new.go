@@ -13,8 +13,8 @@ import (
 //
 // The engine makes calls of all operations except OpReserveAhead, and decides calls in which no limit has a state without
 // the function. A function that does not use [Merged.Decide] takes the requests as many times as they fit, Merged.Most times
-// at most, and sets Merged.Times. It may also take them once. It sets the Part.Taken of what it took, and undoes an OpReturn
-// with [Functions.Undo].
+// at most, and sets Merged.Times. It may also take them once. It sets Part.Taken of the parts that it took, and undoes
+// an OpReturn with [Functions.Undo].
 //
 // holds returns, for Check, the limits of a rule that the engine cannot hold. A nil holds accepts all rules.
 func New(decide func(context.Context, *Merged) (weir.Decision, error), holds func(*weir.Rule) error) weir.Engine {

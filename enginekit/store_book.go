@@ -7,7 +7,7 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// booking is a request that is booked for the earliest instant at which it is admitted.
+// booking is a request to book the earliest instant that admits it.
 type booking struct {
 	engine *StoreEngine
 	call   weir.Call

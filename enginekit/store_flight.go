@@ -360,7 +360,7 @@ func (e *StoreEngine) lost(groups []*group, changes []Change, err error) {
 	}
 }
 
-// patience bounds the time in which the engine learns whether a lost change was made.
+// patience bounds how long the engine takes to learn whether a lost change was made.
 const patience = 250 * time.Millisecond
 
 // reread finds the rows of changes.

@@ -15,14 +15,14 @@ import (
 type question struct {
 	call     *Merged
 	verb     weir.Op // in errors
-	rows     []*row  // of the keys, each once
+	rows     []*row  // the rows of the keys, each once
 	at       []int   // the index of each part's row
 	decide   func(now int64) weir.Decision
 	identity string         // the name of the answer among the states of the first row; "" without an identity
 	final    bool           // the identity names a refusal, too
-	requests []weir.Request // of the call, not merged; only in a batch
-	instant  int64          // of the decision
-	booking  *booking       // of an OpReserveAhead; otherwise nil
+	requests []weir.Request // the call's, not merged; only in a batch
+	instant  int64          // when it is decided
+	booking  *booking       // set for an OpReserveAhead
 
 	answer weir.Decision
 	err    error

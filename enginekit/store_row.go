@@ -10,9 +10,9 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// row is what the engine knows of a row of the store: its last version that the engine has read or written. A row that it
-// has not seen is taken for a missing one until a swap fails. The mutex of the engine guards the first fields. The others
-// belong to the flight for which the row is busy.
+// row is the last version of a row of the store that the engine has read or written. The engine takes a row that it has
+// not seen for a missing one until a swap fails. The mutex of the engine guards the first fields. The others belong to
+// the flight for which the row is busy.
 type row struct {
 	key    string
 	busy   bool

@@ -2,8 +2,8 @@ package enginekit
 
 import "context"
 
-// sweepEvery is the number of new rows for which a flight sweeps a part of the store. A Sweep reads several times as many,
-// so that ended rows cannot pile up.
+// sweepEvery is the number of new rows after which a flight sweeps a part of the store. A Sweep reads several times as
+// many, so that ended rows cannot pile up.
 const sweepEvery = 64
 
 // sweep has the store delete ended rows, after enough new ones. One flight sweeps at a time.

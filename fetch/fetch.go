@@ -15,8 +15,8 @@
 //		Done: func(r fetch.Result) { fmt.Println(r.Outcome, r.URL, r.Reason) },
 //	})
 //
-// A URL is sent at one instant at which its domain and the total both admit it, so domains keep their spacing also
-// while the total holds all of them back. Each URL ends in one [Result].
+// A URL is sent when its domain and the total admit it at the same instant, so domains keep their spacing even while the
+// total holds all of them back. Each URL ends in one [Result].
 //
 // [NewTransport] refuses private addresses, as the address that is dialed. [FileName] names a file for a URL.
 package fetch

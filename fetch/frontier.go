@@ -25,9 +25,9 @@ type frontier struct {
 	mu       sync.Mutex
 	room     sync.Cond // URLs of the list may be added
 	sites    map[string]*site
-	idle     []*site        // in the order in which they first became idle; some are no longer
+	idle     []*site        // in the order in which they first became idle; some are busy again
 	due      ordered[*site] // may send now, least recently served first
-	later    ordered[*site] // by the instant at which they may
+	later    ordered[*site] // by the instant when they may
 	unjudged []*site        // whose first page waits for a verdict
 	seen     map[identity]struct{}
 	waiting  int // tasks in origins

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxName bounds the readable part of a file name, and maxFolder a whole name, as file systems do.
+// maxName bounds the readable part of a file name, and maxFolder a whole name, by the bounds of file systems.
 const (
 	maxName   = 80
 	maxFolder = 255

@@ -49,10 +49,10 @@ type Options struct {
 	// Timeout bounds the wait for an answer and each pause within a body. A whole answer may take 20 times as long, not
 	// counting the wait for a turn. Default: 30 s.
 	Timeout time.Duration
-	// MaxPause is the longest pause that is obeyed of a host that asks for one, with Retry-After or with the RateLimit
-	// fields. After a longer one, the URLs of the host fail with the time that it names. Default: 10 minutes.
+	// MaxPause is the longest pause that Run obeys if a host asks for one, with Retry-After or with the RateLimit fields.
+	// After a longer one, the URLs of the host fail with the time that it names. Default: 10 minutes.
 	MaxPause time.Duration
-	// MaxCrawlDelay is the longest Crawl-delay that is obeyed. URLs of a host with a longer one are skipped. Default:
+	// MaxCrawlDelay is the longest Crawl-delay that Run obeys. URLs of a host with a longer one are skipped. Default:
 	// 1 minute.
 	MaxCrawlDelay time.Duration
 	// Queue bounds the links of the sequence that Run holds. Default: 100,000.

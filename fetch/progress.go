@@ -9,8 +9,8 @@ import (
 // Progress estimates how long a run takes. Its zero value is ready for Options.Progress. It is safe for concurrent use.
 type Progress struct{ frontier atomic.Pointer[frontier] }
 
-// Left returns about the time until the last of the URLs that wait now is asked for: that of the slowest domain, or that
-// of all at the total rate. A domain goes on at its pace so far. It is 0 if no URL waits.
+// Left estimates the time until the last of the URLs that wait now is requested: that of the slowest domain, or that of
+// all URLs at the total rate. It assumes that each domain keeps its pace so far. It is 0 if no URL waits.
 func (p *Progress) Left() time.Duration {
 	f := p.frontier.Load()
 	if f == nil {

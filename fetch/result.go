@@ -21,9 +21,9 @@ type Result struct {
 	Final   string    `json:"final,omitempty"` // the last URL, if it was redirected
 	Outcome Outcome   `json:"outcome"`
 	Reason  string    `json:"reason,omitempty"` // why it was not fetched
-	Status  int       `json:"status,omitempty"` // of the last answer
+	Status  int       `json:"status,omitempty"` // status of the last answer
 	Type    string    `json:"type,omitempty"`   // the Content-Type
-	Bytes   int64     `json:"bytes,omitempty"`  // of the body
+	Bytes   int64     `json:"bytes,omitempty"`  // bytes of the body
 	Depth   int       `json:"depth,omitempty"`
 	Tries   int       `json:"tries,omitempty"`
 	Started time.Time `json:"started"`           // when the last request was sent, or when the URL ended without one

@@ -75,7 +75,7 @@ func (f *frontier) pauseSite(t *turn, pause time.Duration) (refusal string) {
 	return ""
 }
 
-// asksForPause returns the time for which a server has asked that nothing be sent, if that is why a request was not.
+// asksForPause returns the pause that a server has asked for, if a request was not sent because of it.
 func asksForPause(err error) time.Duration {
 	var held *weir.WaitError
 	if errors.As(err, &held) {

@@ -13,7 +13,7 @@ import (
 // robots is what a robots.txt says to one program. The zero value allows everything.
 type robots struct {
 	rules []rule
-	wild  int           // of the rules, those with an asterisk
+	wild  int           // the number of rules with an asterisk
 	size  int           // about the bytes that the rules take
 	delay time.Duration // Crawl-delay; 0 if none
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/weirflow/weir/pace"
 )
 
-// shared is what crawlers on one engine share: the pace of each site, and the total.
+// shared holds what crawlers on one engine share: the pace of each site, and the total.
 //
 // A crawler acquires the turn of a site: its slot, a unit of its pace and a unit of the total, all at one instant. When
 // the request has been written, it records the gap of the site and then releases the slot. So no other crawler sends
-// before the gap has passed since the request was written, whatever gap each crawler keeps and however long a connection
-// takes. A unit of the pace is a millisecond of that gap.
+// before the gap has passed since the request was written, even if crawlers keep different gaps and connections are
+// slow. A unit of the pace is a millisecond of that gap.
 type shared struct {
 	engine weir.Engine
 	queue  *pace.Queue
@@ -31,7 +31,7 @@ const (
 	// An engine that fails is asked engineTries times, with a pause after each.
 	engineTries = 40
 	enginePause = 250 * time.Millisecond
-	// tellWithin bounds a call for which no request waits.
+	// tellWithin bounds a call that no request waits for.
 	tellWithin = 2 * time.Second
 )
 

@@ -78,12 +78,12 @@ type origin struct {
 	robots  *robots // nil until it is known
 	allowed *task   // the page that the rules allow, if they have been asked about the first one
 	why     string  // not empty: nothing of the origin is fetched for now
-	outcome Outcome // of its URLs, if so
+	outcome Outcome // the outcome of its URLs in that case
 	err     error   // behind why, if there is one
 	expires time.Time
 }
 
-// The time for which rules are kept, and after which an origin whose rules cannot be read is asked again.
+// How long rules are kept, and when an origin whose rules cannot be read is asked again.
 const (
 	keepRobots  = 24 * time.Hour
 	retryRobots = 5 * time.Minute
@@ -108,8 +108,8 @@ func (s *site) originFor(name string) *origin {
 	return o
 }
 
-// originBefore is the order in which origins send: the one whose first page comes first by kind and depth, and of these
-// the one whose last turn is longest ago.
+// originBefore orders origins for sending: by kind and depth of their first page, and then by their last turn, the
+// longest ago first.
 func originBefore(a, b *origin) bool {
 	first, second := a.pages.items[0], b.pages.items[0]
 	switch {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// maxURL bounds a URL, as browsers and servers do.
+// maxURL bounds a URL, by the bounds of browsers and servers.
 const maxURL = 8 << 10
 
 // canonical returns the URL that is fetched for a text: http or https, with a host in lower case ASCII, without the

@@ -8,7 +8,7 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// Outcome says what became of a request.
+// Outcome is the outcome of a request.
 type Outcome uint8
 
 const (

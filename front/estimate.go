@@ -10,13 +10,13 @@ import (
 
 // EstimateOptions configure an Estimate. Max is required.
 type EstimateOptions struct {
-	Percent  int   // of the last calls cost no more than the estimate, 1 to 99. Default: 95
+	Percent  int   // share of the last calls that cost no more than the estimate, 1 to 99. Default: 95
 	Min, Max int64 // no estimate is below Min, or above Max. Default of Min: 1
 	MaxKeys  int   // whose costs are known; the least used are forgotten. Default: 10,000
 }
 
-// Estimate says how many units to hold for work whose cost is known afterwards: what most of the last calls of a key cost. It is
-// safe for concurrent use.
+// Estimate says how many units to hold for work whose cost is known only afterwards, by the costs of the last calls of a
+// key. It is safe for concurrent use.
 //
 // It knows the last 100 costs of each key, about a kibibyte, in this process alone.
 type Estimate struct {

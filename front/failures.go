@@ -11,7 +11,7 @@ import (
 
 // failures logs that the engine failed, other than by an outage, at most once a minute.
 type failures struct {
-	name   string // of the front
+	name   string // the front's
 	logger *slog.Logger
 	last   atomic.Int64 // in seconds since the Unix epoch
 }

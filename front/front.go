@@ -1,8 +1,8 @@
-// Package front is what the fronts of all protocols share: rules and plans, keys and costs, slots that a request holds,
-// and costs that are settled when it ends. Packages httplimit and grpclimit stand on it.
+// Package front is the common part of the fronts of all protocols: rules and plans, keys and costs, slots that a request
+// holds, and costs that are settled when it ends. Packages httplimit and grpclimit stand on it.
 //
-// A front decodes a request, asks, and encodes the answer. R is the type of its requests, and A of the answers from
-// which Rule.After tells a cost:
+// A front decodes a request, asks, and encodes the answer. R is the type of its requests. A is the type of its answers,
+// from which Rule.After computes a cost:
 //
 //	f, err := front.New(front.Options[*Request, Answer]{Name: "myfront", Key: clientOf, Rules: rules})
 //	…
@@ -18,7 +18,7 @@
 //
 //   - [Rules] find the weir.Rule, the key and the cost of each [Rule], which become the requests to the engine.
 //   - [Front] makes one decision on all of them. With Options.Wait a refused request queues; a delayed one is held.
-//   - [Grant] keeps what was taken until the request ends: it has slots renewed, and settles costs.
+//   - [Grant] keeps the taken units until the request ends: it has slots renewed, and settles costs.
 //
 // A client, which waits for its own limits, needs only Rules.
 package front
@@ -104,7 +104,7 @@ func (f *Front[R, A]) decide(ctx context.Context, r R, part Part, a *Ask[R, A]) 
 	return Admitted
 }
 
-// observe reports what became of a request. If Observe panics, the slots come back.
+// observe reports the outcome of a request. If Observe panics, the slots come back.
 func (f *Front[R, A]) observe(ctx context.Context, a *Ask[R, A], err error, began time.Time) {
 	if f.Observe == nil {
 		return
@@ -120,8 +120,8 @@ func (f *Front[R, A]) observe(ctx context.Context, a *Ask[R, A], err error, bega
 	observed = true
 }
 
-// undecided says what becomes of a request that was not decided: the policy of the Guard is layer.Deny, no engine could
-// decide it, or its client has left. Another policy admits none of these, because the client may have made it so.
+// undecided returns the outcome of a request that was not decided: the policy of the Guard is layer.Deny, no engine
+// could decide it, or its client has left. Another policy admits none of these, because the client may have made it so.
 func (f *Front[R, A]) undecided(ctx context.Context, a *Ask[R, A], err error, began time.Time) Outcome {
 	a.Err = err
 	if err == errLeft {
@@ -242,7 +242,7 @@ func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation, take weir.Call) {
 	}
 	g := &Grant[R, A]{rules: f.Rules, failures: &f.failures, slots: slots}
 	units := weir.Call{Lease: take.Lease}
-	counted := a.Decision.Limit != weir.MaxCount || f.DryRun != nil // or else a policy of the Guard has admitted it
+	counted := a.Decision.Limit != weir.MaxCount || f.DryRun != nil // otherwise a policy of the Guard has admitted it
 	for i, q := range a.Requests {
 		rule, rates := &f.list[a.At[i]], a.Sets[i].rates
 		if (rule.After != nil || rule.Settled) && rates != nil && counted {

@@ -30,7 +30,7 @@ type reservation interface {
 
 // charge is the cost of a request under one rule.
 type charge struct {
-	at     int // of the rule
+	at     int // the index of the rule
 	name   string
 	key    string
 	taken  int64
@@ -84,8 +84,8 @@ func (g *Grant[R, A]) Outlive() (release func()) {
 	return func() { g.releaseNow(context.Background()) }
 }
 
-// End ends the request: it releases its slots, and gives back or counts what its costs differ from those taken. It
-// continues after the end of ctx, for two seconds at most each.
+// End ends the request: it releases its slots, and gives back or counts the difference between its true costs and those
+// taken. It continues after the end of ctx, for at most two seconds each.
 func (g *Grant[R, A]) End(ctx context.Context) {
 	if g != nil {
 		g.end(ctx)
@@ -138,8 +138,8 @@ func (g *Grant[R, A]) releaseNow(ctx context.Context) {
 // settleWithin bounds a settlement, which continues after its client has left.
 const settleWithin = time.Second
 
-// settleAtOnce settles a reservation, and reports whether that succeeded. After an error it tries once more, which a reservation
-// counts at most once. What is left then, the reservation repeats by itself.
+// settleAtOnce settles a reservation, and reports whether that succeeded. After an error it tries once more, which a
+// reservation counts at most once. Then the reservation repeats the rest on its own.
 func settleAtOnce(ctx context.Context, failures *failures, send func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()

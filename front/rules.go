@@ -17,7 +17,7 @@ type Rules[R, A any] struct {
 	own           bool // the engine, which no other rules use
 	list          []Rule[R, A]
 	fixed         []*Set          // of each of the list; nil if it has a Plan
-	names         map[string]bool // of the rules without plans
+	names         map[string]bool // names of the rules without plans
 	plans         plans
 	asks          sync.Pool
 }

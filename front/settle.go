@@ -34,17 +34,17 @@ type settlerKey struct{}
 // settler is what Settle finds in the context of a request: an admission of any front.
 type settler interface {
 	settle(rule string, cost int64) (found bool, err error)
-	names(inner []string) []string // of the rules that Settle may name, quoted
+	names(inner []string) []string // the rules that Settle may name, quoted
 }
 
 // admission is a request that has passed a front with Settled rules.
 type admission[R, A any] struct {
 	rules *Rules[R, A]
 	grant *Grant[R, A] // nil if the request is not charged
-	outer settler      // of the front that the request has passed before; nil without one
+	outer settler      // the front that the request passed before; nil without one
 }
 
-// Context returns the context of a request that passes, in which [Settle] finds the rules that are Settled. The grant is
+// Context returns the context for a request that passes. [Settle] finds in it the rules that are Settled. The grant is
 // nil if nothing is charged.
 func (rs *Rules[R, A]) Context(ctx context.Context, g *Grant[R, A]) context.Context {
 	if !slices.ContainsFunc(rs.list, func(r Rule[R, A]) bool { return r.Settled }) {

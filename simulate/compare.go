@@ -68,7 +68,7 @@ type ComparisonReport struct {
 	Series Series `json:"-"` // what happened over time
 }
 
-// ComparisonWindows are the lengths of time for which a comparison counts the most units.
+// ComparisonWindows are the lengths of time over which a comparison finds the most units.
 func ComparisonWindows() [3]time.Duration {
 	return [3]time.Duration{time.Second, 10 * time.Second, time.Minute}
 }

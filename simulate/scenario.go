@@ -33,7 +33,7 @@ type Scenario struct {
 	Server weir.Rate
 	// Progress, if not nil, receives the number of requests decided so far and the total, from time to time.
 	Progress func(done, of int64)
-	// Attempts, if not nil, receives each attempt as it is answered, of one limit after the other. Default: nobody is told.
+	// Attempts, if not nil, receives each attempt as it is answered, of one limit after the other. Default: none.
 	Attempts func(Attempt)
 }
 
