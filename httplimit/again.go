@@ -9,9 +9,10 @@ import (
 )
 
 // The drafts know whole seconds only, and t is the time until the whole quota is back. A client that has nothing else waits
-// a second for a unit that is back after 10 ms. So an answer after which the same request does not fit says when it does. The
-// drafts let a vendor add parameters with a prefix, and other clients ignore them. They are in microseconds. Limits whose
-// windows are long need none: a Transport that rounds up loses a tenth at most, and knows when its own units come back.
+// a second for a unit that is back after 10 ms. So an answer says when the same request fits again, if it does not now.
+// The drafts let a vendor add parameters with a prefix, and other clients ignore them. They are in microseconds. Limits
+// whose windows are long need none: a Transport that rounds up loses a tenth at most, and knows when its own units come
+// back.
 const (
 	fineBelow = 10 * time.Second
 
@@ -19,8 +20,8 @@ const (
 	paramWindow = ";weir-w-us="    // of RateLimit-Policy: w, if it is not in whole seconds
 )
 
-// untilAgain returns how long until a request like an admitted one fits. It is 0 if that fits now, is unknown or is not announced.
-// Where the decision does not tell, it is what ask returns.
+// untilAgain returns how long until a request like an admitted one fits. It is 0 if that fits now, is unknown or is not
+// announced. If the decision does not contain it, ask returns it.
 func untilAgain(d *weir.Decision, p *policy, requests []weir.Request, ask func() time.Duration) time.Duration {
 	if !d.Allowed || p == nil || p.held {
 		return 0
@@ -37,7 +38,7 @@ func untilAgain(d *weir.Decision, p *policy, requests []weir.Request, ask func()
 	return ask() // another limit may let it wait longer
 }
 
-// again returns how long until the limit admits a cost, if it is told.
+// again returns how long until the limit admits a cost, if that is announced.
 func (p *policy) again(d *weir.Decision, cost int64) time.Duration {
 	if p.rate.Count == 0 {
 		return d.LimitReset

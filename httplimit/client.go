@@ -116,8 +116,7 @@ func (c *Client) Key(r *http.Request) string {
 	return key
 }
 
-// plainIPv4 returns the address in a RemoteAddr of IPv4 with a port, which is its own key. It returns the empty text
-// for anything else.
+// plainIPv4 returns the address in a RemoteAddr of IPv4 with a port, which is its own key. It returns "" for any other.
 func plainIPv4(remote string) string {
 	colon := strings.LastIndexByte(remote, ':')
 	if colon < 0 || colon > len("255.255.255.255") {
@@ -152,7 +151,7 @@ func (c *Client) Addr(r *http.Request) (addr netip.Addr, ok bool) {
 	return addr, ok
 }
 
-// Trusts reports whether a request comes straight from a trusted proxy, whose header fields can be believed.
+// Trusts reports whether a request comes straight from a trusted proxy, so that its header fields can be believed.
 func (c *Client) Trusts(r *http.Request) bool { return c.trusts(front.ParseAddress(r.RemoteAddr)) }
 
 func (c *Client) trusts(addr netip.Addr, ok bool) bool {

@@ -11,7 +11,7 @@ import (
 // heldConn is a hijacked connection whose request has not ended until it is closed.
 type heldConn struct {
 	net.Conn
-	end func() // of the request, which does not refer to the connection
+	end func() // ends the request; it does not refer to the connection
 }
 
 // newHeldConn returns a connection whose Close ends its request. If the program forgets it, the collector closes the
@@ -32,7 +32,7 @@ func newHeldConn(conn net.Conn, end func()) *heldConn {
 	return c
 }
 
-// forgotten ends a request. Nobody else would recover a panic there, for example of a log handler, which would end the
+// forgotten ends a request. No caller could recover a panic there, for example of a log handler, and it would end the
 // program.
 func forgotten(end func()) {
 	go func() {

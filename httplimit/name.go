@@ -21,7 +21,7 @@ type (
 //	Rule    *weir.Rule                               // or a rule that was made
 //	Plan    func(*http.Request) *weir.Rule           // or the rule of each request: limits that change
 //	Key     func(*http.Request) string               // whom to charge
-//	Missing front.Missing                            // what becomes of a request without a key
+//	Missing front.Missing                            // treatment of a request without a key
 //	Cost    func(*http.Request) int64                // 1 by default
 //	After   func(*http.Request, Answer, int64) int64 // the true cost, when the handler has returned
 //	Estimate *front.Estimate                          // what to take before that, learnt from true costs
@@ -33,7 +33,7 @@ type Rule = front.Rule[*http.Request, Answer]
 // Answer describes the handler's answer to Rule.After.
 type Answer struct {
 	Status int
-	Bytes  int64 // of the body, without those of a hijacked connection
+	Bytes  int64 // bytes of the body, without those of a hijacked connection
 }
 
 // Settle states the true cost of a request under the named rule: see [front.Settle]. ctx is the request's context. It returns

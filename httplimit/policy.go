@@ -24,11 +24,11 @@ type policy struct {
 	name     string // the rule's, with the ordinal of the limit if it has several
 	quoted   string // the name as a string of a structured field
 	capacity int64
-	window   time.Duration // the longest time in which the capacity comes back; 0 if there is none
+	window   time.Duration // the longest time until the capacity is back; 0 if there is none
 	held     bool          // units are held, not spent
 	coarse   bool          // whole seconds tell enough
 	told     bool          // the LimitReset of a decision tells when a cost fits again
-	rate     weir.Rate     // at which units come back one by one, if it is told; otherwise zero
+	rate     weir.Rate     // at which units come back one by one, if announced; otherwise zero
 }
 
 // newPolicies describes a rule.
@@ -54,7 +54,7 @@ func newPolicies(r *weir.Rule) *policies {
 // policiesOf returns the policies of a rule.
 func policiesOf(r *weir.Rule) *policies { return enginekit.Keep(r, newPolicies) }
 
-// binding returns the policy that refuses or, of an admission, the one with the least remaining; nil if there is none.
+// binding returns the policy that refuses or, for an admission, the one with the least remaining; nil if there is none.
 func binding(d *weir.Decision, requests []weir.Request) *policy {
 	s := policiesOf(requests[enginekit.Binding(d, requests)].Rule)
 	if i := int(d.LimitIndex); i < len(s.each) && s.each[i].name != "" && (!d.Allowed || s.each[i].capacity == d.Limit) {

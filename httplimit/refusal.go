@@ -17,14 +17,14 @@ type Refusal struct {
 	Status int
 	// Rule is the rule that refuses. It is empty if the engine could not decide.
 	Rule string
-	// Policies name the limits that refuse, as the header fields do: the rule
-	// itself, or its limit by number, as in "login-2".
+	// Policies name the limits that refuse, by the names in the header fields: the rule itself, or its limit by number, as
+	// in "login-2".
 	Policies []string
 	// RetryAfter is in whole seconds, as in the header field; 0 if there is none.
 	RetryAfter time.Duration
-	// ResetAt is when the window of the quota that refuses ends, as a time of its zone. It is zero for other limits.
+	// ResetAt is the end of the window of the quota that refuses, as a time of its zone. It is zero for other limits.
 	ResetAt time.Time
-	// Message, if it is not empty, stands in the body in place of the usual sentence.
+	// Message, if it is not empty, replaces the usual sentence in the body.
 	Message string
 	// Decision is the refusal of a limit, and Err says why the engine could not decide.
 	Decision weir.Decision

@@ -15,7 +15,7 @@ import (
 // Reason says why a request waits.
 type Reason string
 
-// The reasons for which a Transport holds requests back.
+// The reasons why a Transport holds requests back.
 const (
 	ReasonFirst = Reason(obey.First) // the first answer of a new host, or after a refusal, is awaited
 	ReasonPause = Reason(obey.Pause) // the server has asked for a pause
@@ -45,10 +45,10 @@ type TransportEvent struct {
 	Reason Reason
 	// Name is the server's name of the exhausted quota, or the name of the refusing rule.
 	Name string
-	// Wait is how long the request will wait, as far as is known: 0 if it is unknown.
+	// Wait is how long the request will wait, or 0 if that is unknown.
 	Wait    time.Duration
-	Status  int // of a refusal
-	Attempt int // of a retry; the second attempt is the first retry
+	Status  int // status of a refusal
+	Attempt int // number of a retry; the second attempt is the first retry
 	Err     error
 }
 
@@ -119,5 +119,5 @@ func bound(late *weir.WaitError) string {
 
 func (e *TransportError) Unwrap() error { return e.Err }
 
-// Timeout reports whether the context's deadline was the bound, as errors of package net do.
+// Timeout reports whether the context's deadline was the bound, like errors of package net.
 func (e *TransportError) Timeout() bool { return errors.Is(e.Err, context.DeadlineExceeded) }

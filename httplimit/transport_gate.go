@@ -11,7 +11,7 @@ import (
 	"github.com/weirflow/weir/httplimit/internal/obey"
 )
 
-// gate is what the Transport knows about one key, and the requests that wait for it.
+// gate holds the state of one key, and the requests that wait for it.
 type gate struct {
 	key   string
 	users int // requests that use it; guarded by the lock of gates

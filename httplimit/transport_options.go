@@ -35,10 +35,10 @@ type TransportOptions struct {
 	// Delay returns the least time between the starts of two requests of one key, such as the crawl delay of a host.
 	// It must be fast, and safe for concurrent use. Default: none.
 	Delay func(*http.Request) time.Duration
-	// Tokens estimates the tokens that a request to a language model will use. A request waits until what the server has
-	// announced as remaining holds the estimates of it and of the requests that were sent before it. When the answer has been
-	// read to its end, its usage replaces the estimate. Tokens must leave the body of the request alone, and be fast and safe
-	// for concurrent use. Default: tokens are not counted, and requests wait only when none remain.
+	// Tokens estimates the tokens that a request to a language model will use. A request waits until the tokens that the
+	// server has announced as remaining cover the estimates of this request and of those sent before it. When the answer
+	// has been read to its end, its usage replaces the estimate. Tokens must leave the body of the request alone, and be
+	// fast and safe for concurrent use. Default: tokens are not counted, and requests wait only when none remain.
 	Tokens func(*http.Request) Tokens
 	// Bandwidth returns what paces the body of an answer, in bytes, such as a *weir.Limiter; nil is no limit. Each key
 	// is a flow: keys share a limiter fairly, and leave each other what they do not use (pace.InFlow). The bytes are
@@ -46,10 +46,10 @@ type TransportOptions struct {
 	Bandwidth func(*http.Request) pace.Pacer
 
 	// Refused reports that an answer is a refusal, for servers that refuse in another way than with 429, 503 or 529, such as in
-	// the body of a 200. It returns the pause that the server asks for; 0 leaves that to the header fields, and so does a
-	// pause shorter than theirs. The request is
-	// sent again like one that was refused with 429. An answer for which ok is false is read as without the function, which
-	// must be fast and safe for concurrent use. One that reads the body puts an unread one in its place. Default: none.
+	// the body of a 200. It returns the pause that the server asks for; the header fields decide if it is 0 or shorter than
+	// theirs. The request is sent again like one that was refused with 429. If ok is false, the answer is read as without
+	// the function. The function must be fast and safe for concurrent use. If it reads the body, it puts an unread one in
+	// its place. Default: none.
 	Refused func(answer *http.Response) (wait time.Duration, ok bool)
 
 	// MaxPause bounds the pause that a server can ask for. A request that would have to wait longer for the server
@@ -140,7 +140,7 @@ func (o *TransportOptions) check() (problems []error) {
 	return problems
 }
 
-// checkWaits refuses limits that cannot be taken back when the server has said something else meanwhile.
+// checkWaits refuses limits that cannot be given back if the server has announced other limits meanwhile.
 func checkWaits(rule *weir.Rule) error {
 	for _, limit := range rule.Limits() {
 		if weir.Describe(limit).Alone {

@@ -127,8 +127,8 @@ func (c *exchange) attempt(n int) (*http.Request, error) {
 	return r, nil
 }
 
-// shouldRetry reports whether a refused request is sent again, and after which pause. It is false if the wait would be
-// too long, so that the caller gets the refusal with its fields.
+// shouldRetry reports whether a refused request is sent again, and returns the pause before that. It is false if the
+// wait would be too long, so that the caller gets the refusal with its fields.
 func (c *exchange) shouldRetry(attempt int) (pause time.Duration, again bool) {
 	p := c.pass
 	if p.kind == obey.Admitted || p.noRetry || attempt >= c.Retries || !isReplayable(c.request, p.kind) {
@@ -149,7 +149,7 @@ func (c *exchange) shouldRetry(attempt int) (pause time.Duration, again bool) {
 	return v.Wait, true
 }
 
-// backOff returns the pause of one request before a retry that the server named no time for.
+// backOff returns the pause before a retry if the server named no time.
 func backOff(attempt int) time.Duration { return time.Second / 2 << min(attempt, 6) }
 
 // isReplayable reports whether sending a request again is safe: the body can be sent again, and the server did
@@ -176,7 +176,7 @@ func discard(resp *http.Response) {
 		return
 	}
 	impatient := time.AfterFunc(soon, func() {
-		defer func() { _ = recover() }() // nobody else would recover a panic of the base here, which would end the program
+		defer func() { _ = recover() }() // no caller can recover a panic of the base here, and it would end the program
 		closeAnswer(resp)
 	})
 	defer impatient.Stop()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// secondaryWords are in the bodies of answers by which GitHub refuses under its secondary limits. Such a 403 may have no
+// secondaryWords are in the bodies of GitHub's refusals under its secondary limits. Such a 403 may have no
 // Retry-After, and units of the announced quota left.
 var secondaryWords = []string{"secondary rate limit", "abuse detection mechanism"}
 

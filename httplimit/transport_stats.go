@@ -30,7 +30,7 @@ type KeyWait struct {
 	Key     string
 	Waiting int
 	Reason  Reason    // why the first of them waits
-	Until   time.Time // until when, as far as is known; zero if unknown
+	Until   time.Time // until when; zero if unknown
 }
 
 // Stats returns the counters.

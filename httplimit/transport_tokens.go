@@ -9,8 +9,8 @@ import (
 // Tokens are the tokens of a request to a language model. OpenAI limits the sum of both, and Anthropic also each. Negative
 // numbers count as 0. A program that knows only the sum sets one of them.
 type Tokens struct {
-	Input  int64 // of the prompt
-	Output int64 // of the answer
+	Input  int64 // tokens of the prompt
+	Output int64 // tokens of the answer
 }
 
 func (t Tokens) bounded() obey.Tokens {
@@ -18,12 +18,12 @@ func (t Tokens) bounded() obey.Tokens {
 	return obey.NewTokens(each[1]+each[2], each[1], each[2])
 }
 
-// usageReader finds what a language model says that a request used: the last object "usage" of an answer in JSON, or of the
-// events of a stream. It keeps one such object at most, and no other part of the answer.
+// usageReader finds the usage that a language model reports for a request: the last object "usage" of an answer in JSON,
+// or of the events of a stream. It keeps one such object at most, and no other part of the answer.
 type usageReader struct {
 	matched int    // bytes of usageKey
-	object  []byte // the usage as far as it was read
-	depth   int    // of its braces; 0 outside
+	object  []byte // the part of the usage that was read
+	depth   int    // depth of its braces; 0 outside
 	last    usage
 }
 
@@ -34,7 +34,7 @@ const (
 	maxUsage  = 4 << 10 // bytes of an object
 )
 
-// read reads a part of an answer. Until the answer has ended, what it says is the least that the request uses.
+// read reads a part of an answer. Until the answer has ended, its usage is a lower bound.
 func (u *usageReader) read(p *pass, part []byte, ended bool) {
 	news := false
 	for _, c := range part {
@@ -98,7 +98,7 @@ func (u *usageReader) take() bool {
 	return true
 }
 
-// usage is what OpenAI and Anthropic say, and servers like theirs.
+// usage is the object of OpenAI, of Anthropic and of servers like theirs.
 type usage struct {
 	Prompt     int64 `json:"prompt_tokens"`
 	Completion int64 `json:"completion_tokens"`

@@ -169,7 +169,7 @@ func (w *wait) first() (*pass, error) {
 	}
 }
 
-// awaitServer waits until the server admits a request, as far as it has said.
+// awaitServer waits until the server admits a request, by the limits that it has announced.
 func (w *wait) awaitServer() error {
 	for {
 		v, changed := w.gate.look(w.need)
@@ -208,7 +208,7 @@ func (k *keeper) longestPause() time.Duration {
 	return k.MaxPause
 }
 
-// sleep waits for a time, or until changed is closed. A wait of Never ends only so.
+// sleep waits for a time, or until changed is closed. A wait of Never ends only when changed is closed.
 func (w *wait) sleep(d time.Duration, changed <-chan struct{}) error {
 	var due <-chan time.Time
 	if d != obey.Never {
@@ -251,7 +251,7 @@ func (w *wait) turn(l *gateLine) error {
 	}
 }
 
-// acquire takes what the rules say.
+// acquire takes the costs under the rules.
 func (w *wait) acquire() (*pace.Acquired, error) {
 	if len(w.requests) == 0 {
 		return nil, nil
@@ -260,7 +260,7 @@ func (w *wait) acquire() (*pace.Acquired, error) {
 	return w.queue.Acquire(w.ctx, w.requests...)
 }
 
-// expect notes that the rules may hold the request back. An observer is told only if they do, which costs a call of
+// expect notes that the rules may hold the request back. An observer hears of it only if they do, which costs a call of
 // the engine.
 func (w *wait) expect() {
 	if w.Observe == nil {
@@ -273,7 +273,7 @@ func (w *wait) expect() {
 	}
 }
 
-// sleepUntil waits before a retry of a request that the server did not say how long to hold back.
+// sleepUntil waits before a retry if the server did not say how long to wait.
 func (w *wait) sleepUntil(at time.Time) error {
 	d := time.Until(at)
 	if at.IsZero() || d <= 0 {
@@ -317,7 +317,7 @@ func (w *wait) delay(reason Reason, name string, d time.Duration) {
 	w.events().tell(w.request, TransportEvent{Kind: EventDelayed, Key: g.key, Reason: reason, Name: name, Wait: d})
 }
 
-// asked is about what an engine needs to admit a request. Less is not a wait for the rules.
+// asked is about the time that an engine takes to admit a request. A shorter wait is not one for the rules.
 const asked = time.Millisecond
 
 // settle counts the time that the request has waited for its reason.

@@ -17,8 +17,8 @@ const (
 	asideTime  = time.Second
 )
 
-// Aside makes calls later and in order, on a goroutine of its own: so a limit is tried on live traffic without any caller waiting
-// for it. At most MostAside calls wait. It is safe for concurrent use.
+// Aside makes calls later and in order, on a goroutine of its own, to try a limit on live traffic without making any
+// caller wait. At most MostAside calls wait. It is safe for concurrent use.
 type Aside struct {
 	engine  weir.Engine
 	pause   time.Duration
@@ -28,7 +28,7 @@ type Aside struct {
 	queue   []asideCall
 	working bool
 
-	taken takenAside // of the goroutine that decides
+	taken takenAside // used by the goroutine that decides
 }
 
 type asideCall struct {
@@ -36,8 +36,8 @@ type asideCall struct {
 	enforced weir.Decision
 }
 
-// NewAside returns an Aside over an engine. It waits for a pause, which may be 0, for calls that share one of the engine. It calls
-// decided with each call, what was enforced in its place, and what became of it, one at a time.
+// NewAside returns an Aside over an engine. It waits for a pause, which may be 0, for calls that share one of the
+// engine. It calls decided with each call, the enforced decision and the outcome, one at a time.
 func NewAside(e weir.Engine, pause time.Duration, decided func(call weir.Call, enforced weir.Decision, r weir.Result)) *Aside {
 	return &Aside{engine: e, pause: pause, decided: decided, taken: takenAside{}}
 }

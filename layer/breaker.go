@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// When a breaker opens and closes.
+// The bounds at which a breaker opens and closes.
 const (
 	opensAfter  = 5                      // failures in a row
 	opensOf     = 20                     // calls within breakerTime, half of them failed
@@ -19,16 +19,16 @@ const (
 // breaker decides which calls reach an engine that may be away. A healthy call reads two booleans of it.
 //
 // A slow answer is no outage: when a busy machine stops a process or its engine for a moment, all answers in flight come too
-// late at once. So the number of late ones says little, and they open the breaker only if they go on for opensOver.
-// Beside eight busy processes on two cores, 2 % of the answers of a healthy Redis were late: a breaker opened 5 times in 30
-// seconds, and 28 times without opensOver (bench/deadline).
+// late at once. So late answers open the breaker only if they go on for opensOver. Beside eight busy processes on two
+// cores, 2 % of the answers of a healthy Redis were late: a breaker opened 5 times in 30 seconds, and 28 times without
+// opensOver (bench/deadline).
 type breaker struct {
 	open    atomic.Bool
 	failing atomic.Bool // a call has failed, so that successes count
 
 	mu              sync.Mutex
 	row             int       // failures in a row
-	rowFrom         time.Time // the end of the first of them; zero if one was no late answer
+	rowFrom         time.Time // the end of the first of them; zero unless all were late
 	since           time.Time // when calls and failures were 0
 	calls, failures int
 	failedFrom      time.Time // like rowFrom
@@ -46,7 +46,7 @@ const (
 	probes
 )
 
-// outcome is that of a call that has reached the engine.
+// outcome is the outcome of a call that has reached the engine.
 type outcome uint8
 
 const (
@@ -86,7 +86,7 @@ func (b *breaker) ended(p pass, o outcome, note func(open bool)) {
 	switch {
 	case p == probes:
 		b.probeEnded(o)
-	case before || o == neither: // of a call that began before it opened
+	case before || o == neither: // a call that began before it opened
 	default:
 		b.count(o, time.Now())
 	}

@@ -11,8 +11,8 @@ type clock struct {
 	injected func() int64 // nanoseconds since the Unix epoch; nil for the clock of this process
 }
 
-// clockOf returns the clock of an engine that tells one, as in a test that moves the time: the states of the engine and
-// of its layers then go by the same.
+// clockOf returns the clock of an engine that has one, as in a test that moves the time, so that the engine and its
+// layers use the same clock.
 func clockOf(e weir.Engine) clock {
 	if told, ok := weir.Find[interface{ Clock() func() int64 }](e); ok {
 		return clock{told.Clock()}

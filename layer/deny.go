@@ -54,8 +54,8 @@ type denial struct {
 // a second. RetryAfter of a larger cost is then a lower bound. The engine answers smaller costs, and all of them after this
 // process has taken from the key.
 //
-// A refusal is a strike to a [weir.Ban]. So of a call with a rule that has one, it repeats only the refusal by that ban, and none
-// if another rule of the call has a ban too.
+// A refusal counts towards a [weir.Ban]. So if a rule of the call has a ban, DenyUntil repeats only a refusal by that
+// ban, and none if another rule of the call has a ban too.
 //
 // It leaves to the engine limits that count denied attempts, slots, whose RetryAfter is only an upper bound, and callers
 // that wait ([weir.Call.Waits]). A Return, a Reset and a settlement through this engine take effect at once; units that come
@@ -105,7 +105,7 @@ func (d *Denier) around(ctx context.Context, call weir.Call, next weir.Next) (we
 	return a, err
 }
 
-// taken forgets refusals of keys from which units were taken since: their RetryAfter has become later.
+// taken forgets the refusals of keys whose units were taken since: their RetryAfter is later now.
 func (d *Denier) taken(requests []weir.Request) {
 	for i := range requests {
 		q := &requests[i]
@@ -130,7 +130,7 @@ func (d *Denier) Take(ctx context.Context, requests ...weir.Request) (weir.Decis
 	return d.engine.Take(ctx, slices.Clone(requests)...)
 }
 
-// refuses returns what is known of a key. If that refuses the request, it also returns the time, and otherwise -1.
+// refuses returns the denial of a key. If that refuses the request, it also returns the time, and otherwise -1.
 func (d *Denier) refuses(q *weir.Request) (known *denial, now time.Duration) {
 	known = d.placeOf(q.Rule.Name(), q.Key).Load()
 	if known == nil || known.key != q.Key || q.Otherwise != nil || q.Cost < known.cost || !sameLimits(known.rule, q.Rule) {
@@ -161,8 +161,8 @@ func (d *Denier) take(ctx context.Context, call weir.Call, next weir.Next) (weir
 	return d.ask(ctx, call, next, known)
 }
 
-// ask asks the engine and remembers a refusal, unless units have come back meanwhile. before is what was in the place of
-// the only request.
+// ask asks the engine and remembers a refusal, unless units have come back meanwhile. before is the denial that was in
+// the place of the only request.
 func (d *Denier) ask(ctx context.Context, call weir.Call, next weir.Next, before *denial) (weir.Answer, error) {
 	var places [8]*denial
 	if n := len(call.Requests); n > 1 && n <= len(places) {
@@ -189,8 +189,8 @@ func (d *Denier) ask(ctx context.Context, call weir.Call, next weir.Next, before
 	return a, nil
 }
 
-// strikesNone reports whether the engine would note no strike of a call that d refuses: no rule of it has a ban, except for one
-// that is banned.
+// strikesNone reports whether the engine would note no strike for a call that d refuses: no rule of it has a ban, except
+// for one that is banned.
 func (d *denial) strikesNone(requests []weir.Request) bool {
 	bans := 0
 	for i := range requests {
@@ -201,7 +201,7 @@ func (d *denial) strikesNone(requests []weir.Request) bool {
 	return bans == 0 || bans == 1 && d.decision.Cause == weir.ByBan
 }
 
-// remember remembers a refusal in place of what was there before it was asked for.
+// remember stores a refusal in place of the denial that was there before the call.
 func (d *Denier) remember(q *weir.Request, answer *weir.Decision, before *denial) {
 	f := factsOf(q.Rule)
 	byBan := answer.Cause == weir.ByBan
@@ -229,7 +229,7 @@ func (d *denial) left(cost int64, now time.Duration) weir.Decision {
 	return left
 }
 
-// age has time pass since a decision until its key is like a new one.
+// age lets time pass since a decision, until its key is like a new one.
 func age(d *weir.Decision, passed time.Duration) {
 	for _, reset := range []*time.Duration{&d.ResetAfter, &d.LimitReset} {
 		if *reset != weir.Never {
@@ -238,7 +238,7 @@ func age(d *weir.Decision, passed time.Duration) {
 	}
 }
 
-// forget forgets what was refused to keys whose units came back. Answers that are on their way are not remembered.
+// forget forgets the refusals of keys whose units came back. Answers that are on their way are not remembered.
 func (d *Denier) forget(requests []weir.Request) {
 	for _, q := range requests {
 		if q.Rule != nil {
@@ -256,7 +256,7 @@ func (d *Denier) placeOf(rule, key string) *atomic.Pointer[denial] {
 // sameLimits reports whether two rules are the same.
 func sameLimits(a, b *weir.Rule) bool { return a == b || a != nil && a.String() == b.String() }
 
-// isAlone reports whether no other request is for the same key and rule, with which the i-th would be summed.
+// isAlone reports whether no other request has the key and rule of the i-th: their costs would be summed.
 func isAlone(requests []weir.Request, i int) bool {
 	for j := range requests {
 		if j != i && requests[j].Key == requests[i].Key && requests[j].Rule.Name() == requests[i].Rule.Name() {

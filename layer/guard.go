@@ -51,7 +51,7 @@ type guardCounts struct {
 // answers at once, one call each 200 ms tries the engine, and 3 of these that succeed in a row close it.
 //
 // Units admitted under Local are recorded at the engine when it is back. Reservations of the engine are settled there,
-// later if need be, and those of the policy here. Call Close to end the work in the background.
+// if necessary later, and those of the policy in process. Call Close to end the work in the background.
 func Guard(e weir.Engine, options GuardOptions) (*Guarded, error) {
 	if err := errors.Join(checkOver(e, guards), options.check()); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (g *Guarded) around(ctx context.Context, call weir.Call, _ weir.Next) (weir
 	return g.answered(call, a, err)
 }
 
-// answered passes an answer of the engine on, or has the policy answer what the engine failed to.
+// answered passes an answer of the engine on, or has the policy answer decisions that failed.
 func (g *Guarded) answered(call weir.Call, a weir.Answer, err error) (weir.Answer, error) {
 	switch {
 	case call.Op == weir.OpEach && err == nil:
@@ -127,9 +127,9 @@ func (g *Guarded) answered(call weir.Call, a weir.Answer, err error) (weir.Answe
 	return a, err
 }
 
-// failed has the policy answer one decision in which the engine has failed.
+// failed has the policy answer one decision that failed at the engine.
 func (g *Guarded) failed(call weir.Call, err error) (weir.Answer, error) {
-	if bad := checked(&call); bad != nil { // which the engine has not come to say
+	if bad := checked(&call); bad != nil { // which the engine has not checked
 		return weir.Answer{}, bad
 	}
 	counted := weir.WasCounted(err)
@@ -155,8 +155,8 @@ func ofRequest(err error) bool {
 	return err == nil || errors.Is(err, weir.ErrRequest) || errors.Is(err, weir.ErrLimit) || errors.Is(err, weir.ErrNoRoom)
 }
 
-// outcomeOf judges a call, and returns the error that it judges by. A failure that the engine says is not one of its own bars
-// no other call.
+// outcomeOf judges a call, and returns the error that it judges by. A failure that is not the engine's, by its own
+// account, bars no other call.
 func outcomeOf(call *weir.Call, err error) (outcome, error) {
 	if err != nil {
 		return outcomeOfError(err), err
@@ -242,8 +242,8 @@ func guarded(ctx context.Context, call weir.Call, next weir.Next) (a weir.Answer
 	return next(ctx, call)
 }
 
-// Try makes a call that no policy answers, and judges the engine by its outcome. By it a program without traffic learns that
-// the engine has gone or come back. Unlike that of a decision, every failure counts as one of the engine.
+// Try makes a call that no policy answers, and judges the engine by its outcome. A program without traffic learns from
+// it that the engine has gone or come back. Unlike in a decision, every failure counts as one of the engine.
 //
 // While the engine is away, Try returns its last failure unless another try is due.
 func (g *Guarded) Try(ctx context.Context, call weir.Call) error {

@@ -7,8 +7,9 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// A record under rules that charge after the work (weir.Rule.ChargeAfter) is of work that was done. No policy can refuse it, so the
-// Guard keeps it for the engine: as a debt of its key, or in the queue if the engine may have counted it and recognises its identity.
+// A record under rules that charge after the work (weir.Rule.ChargeAfter) is for work that was done. No policy can
+// refuse it, so the Guard keeps it for the engine: as a debt of its key, or in the queue if the engine may have counted
+// it and recognises its identity.
 
 // knownFor is how long after a call its identity is certain to be recognised. Engines recognise it for a minute.
 const knownFor = 50 * time.Second
@@ -18,7 +19,7 @@ func isAfter(call *weir.Call) bool {
 	return call.Op == weir.OpRecord && call.Lease == 0 && !slices.ContainsFunc(call.Requests, func(q weir.Request) bool { return !q.Rule.ChargesAfter() })
 }
 
-// keep keeps such a record, of which the engine has counted something or nothing.
+// keep keeps such a record, whether or not the engine has counted part of it.
 func (g *Guarded) keep(call weir.Call, counted weir.Counted, cause error) (weir.Answer, error) {
 	switch {
 	case counted == weir.CountedNo:
@@ -30,7 +31,8 @@ func (g *Guarded) keep(call weir.Call, counted weir.Counted, cause error) (weir.
 	return weir.Answer{}, &OutageError{call.Op, counted, cause}
 }
 
-// keepDebt notes a record that the engine has not counted, and under Local also here, where decisions are made meanwhile.
+// keepDebt notes a record that the engine has not counted, and under Local also in process, where decisions are made
+// meanwhile.
 func (g *Guarded) keepDebt(call weir.Call) weir.Answer {
 	kept := weir.Answer{Decision: admitted(call)}
 	if g.policy(call.Requests) == Local {

@@ -102,7 +102,7 @@ func kept(call weir.Call) weir.Call {
 // undoTime bounds an undo.
 const undoTime = 100 * time.Millisecond
 
-// undo gives back what a call took whose caller has left.
+// undo gives back the units of a call whose caller has left.
 func (g *Guarded) undo(b *detachedCall) {
 	ctx, cancel := context.WithTimeout(context.Background(), undoTime)
 	defer cancel()
@@ -126,7 +126,7 @@ func (g *Guarded) undo(b *detachedCall) {
 	}
 }
 
-// undoTake gives the slots back that a take took, and what of its other units is certainly still outstanding.
+// undoTake gives back the slots of a take, and those of its other units that are certainly still outstanding.
 func (g *Guarded) undoTake(ctx context.Context, call weir.Call, a weir.Answer, age time.Duration) {
 	if !a.Decision.Allowed || call.Identity != "" { // with an identity it can be asked again
 		return

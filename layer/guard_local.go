@@ -57,7 +57,7 @@ func (l *local) give(lease uint64) {
 	l.hasGiven.Store(true)
 }
 
-// gave reports whether a settlement is of a lease that was given here.
+// gave reports whether a settlement is for a lease that was given here.
 func (l *local) gave(call *weir.Call) bool {
 	return l.hasGiven.Load() && (call.Op == weir.OpReturn || call.Op == weir.OpRecord) && l.knows(call.Lease)
 }
@@ -130,7 +130,7 @@ func (g *Guarded) policy(requests []weir.Request) Policy {
 	return strictest
 }
 
-// instead answers in place of the engine, which has failed.
+// instead answers in place of the failed engine.
 func (g *Guarded) instead(call weir.Call, counted weir.Counted, cause error) (weir.Answer, error) {
 	if call.Op == weir.OpEach {
 		return weir.Answer{}, enginekit.DecideEach(call.Each, func(c weir.Call) (weir.Answer, error) { return g.instead(c, counted, cause) })
@@ -197,7 +197,7 @@ func (g *Guarded) decideHere(call weir.Call, counted weir.Counted, cause error) 
 	return a, nil
 }
 
-// settleHere settles what was taken here.
+// settleHere settles units that were taken here.
 func (g *Guarded) settleHere(call weir.Call) (weir.Answer, error) {
 	a, err := g.local.do(call)
 	if err != nil || g.policy(call.Requests) == Allow {

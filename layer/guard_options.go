@@ -19,7 +19,7 @@ type GuardOptions struct {
 	// Peers is the number of processes that share the limits, this one included: under Local each admits its part of a
 	// count or burst, and at least 1. Local needs it: give 1 if no other process shares the engine.
 	Peers int
-	// PeersNow returns the number of processes at the moment, in place of Peers. It must be fast. While it returns less
+	// PeersNow returns the current number of processes, in place of Peers. It must be fast. While it returns less
 	// than 1 or panics, the last number holds.
 	PeersNow func() int
 
@@ -63,7 +63,7 @@ type GuardChange struct {
 // OutageError is the error of a call that the policy Deny answers, or that no policy can answer. Nothing was admitted.
 //
 // It is unavailable for [weir.Unavailable]. Units that the engine takes for it after the deadline are given back, so that a caller
-// may ask again. Only if the answer was lost may units stay spent.
+// may ask again. Units stay spent only if the answer was lost.
 type OutageError struct {
 	Op      weir.Op
 	Counted weir.Counted // CountedNo if the engine was not asked

@@ -10,8 +10,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// owed is what the engine has to record and settle when it is back: units that were granted here, by key, and settlements
-// in order. One goroutine sends them while there are any.
+// owed holds the work for the engine when it is back: units that were granted here, by key, and settlements in order.
+// One goroutine sends them while there are any.
 type owed struct {
 	guard *Guarded
 
@@ -33,10 +33,10 @@ const (
 // debtor names a key under a rule and its limits.
 type debtor struct{ rule, key string }
 
-// debt is what the keys of a rule were granted here.
+// debt is the units that the keys of a rule were granted here.
 type debt struct {
 	request  weir.Request
-	peers    int64     // by whose number the buckets refill
+	peers    int64     // the number of peers by which the buckets refill
 	portions []portion // of each limit
 }
 
@@ -49,7 +49,7 @@ type portion struct {
 // job is a call that settles something at the engine.
 type job struct {
 	call weir.Call
-	at   time.Time // of the settlement
+	at   time.Time // when it was settled
 }
 
 func (o *owed) init(g *Guarded) {
@@ -97,7 +97,7 @@ func (o *owed) add(call weir.Call, n int64) {
 	o.work()
 }
 
-// divide has the buckets refill as those of one of another number of processes. The units stay.
+// divide has the buckets refill for another number of processes. The units stay.
 func (d *debt) divide(now time.Time, peers int64) {
 	if d.peers == peers {
 		return
@@ -125,7 +125,7 @@ func (d *debt) add(cost int64, now time.Time, peers int64) {
 	}
 }
 
-// giveBack takes units off each portion in which they still count.
+// giveBack takes units off each portion where they still count.
 func (d *debt) giveBack(cost int64, taken, now time.Time, peers int64) {
 	d.divide(now, peers)
 	limits := factsOf(d.request.Rule).limits
@@ -141,7 +141,7 @@ func (d *debt) giveBack(cost int64, taken, now time.Time, peers int64) {
 	}
 }
 
-// sweep forgets a debt whose units have come back by themselves, if it finds one soon.
+// sweep forgets a debt whose units have been refilled, if it finds one soon.
 func (o *owed) sweep(now time.Time, peers int64) bool {
 	looked := 0
 	for name, d := range o.debts {
@@ -156,7 +156,8 @@ func (o *owed) sweep(now time.Time, peers int64) bool {
 	return false
 }
 
-// periodOf returns the time in which the bucket of one of several processes refills the count: see weir.EngineKit.EqualShare.
+// periodOf returns how long the bucket of one of several processes takes to refill the count: see
+// weir.EngineKit.EqualShare.
 func (l *limit) periodOf(peers int64) int64 { return scaled(int64(l.period), peers, 1) }
 
 // lapse subtracts the units that the limit has refilled.
@@ -185,7 +186,7 @@ func (l *limit) lapseOwn(p *portion, now int64) {
 	}
 }
 
-// counts reports whether units that were taken at an instant are of the window of a portion, as of now.
+// counts reports whether units that were taken at an instant belong to the window of a portion, as of now.
 func (l *limit) counts(p *portion, taken, now time.Time) bool {
 	if l.own {
 		return taken.UnixNano() >= p.at
@@ -210,8 +211,8 @@ func (l *limit) amount(p *portion, now time.Time, peers int64) int64 {
 	return 0
 }
 
-// calls returns the calls that record a debt. Limits alike get their amounts by rules of the first one, two and so on of
-// them: each call adds to an amount what the calls before have not, or takes off what they had too much.
+// calls returns the calls that record a debt. Equal limits get their amounts by rules of the first one, two and so on of
+// them: each call corrects an amount by the difference to the calls before.
 func (d *debt) calls(now time.Time, peers int64) (calls []weir.Call) {
 	d.divide(now, peers)
 	f := factsOf(d.request.Rule)
@@ -286,7 +287,7 @@ func (o *owed) run() {
 	}
 }
 
-// knock looks whether the engine is back, by a key of those it owes to.
+// knock checks whether the engine is back, with a key that has debts.
 func (o *owed) knock(p pass) {
 	o.mu.Lock()
 	call := weir.Call{Op: weir.OpPeek}
@@ -307,7 +308,7 @@ func (o *owed) knock(p pass) {
 // send sends a batch. It reports whether the engine took it.
 func (o *owed) send(p pass) (sent bool) {
 	jobs := o.next(o.guard.clock.now())
-	if len(jobs) == 0 { // all of it has come back by itself
+	if len(jobs) == 0 { // all of it has been refilled
 		o.guard.breaker.ended(p, neither, o.guard.changed)
 		return true
 	}
@@ -335,7 +336,7 @@ func (o *owed) goOn() bool {
 	return o.working
 }
 
-// next removes the next batch from what is owed. Debts come first, because units of them may be given back.
+// next removes the next batch. Debts come first, because their units may be given back.
 func (o *owed) next(now time.Time) (jobs []job) {
 	peers := int64(o.guard.local.number())
 	o.mu.Lock()
@@ -361,7 +362,7 @@ func (o *owed) next(now time.Time) (jobs []job) {
 	return jobs
 }
 
-// lapsed subtracts the units that the limit has refilled since from a return. It reports whether any are left.
+// lapsed subtracts from a return the units that the limit has refilled since. It reports whether any are left.
 func (g *Guarded) lapsed(j *job, now time.Time) bool {
 	age := now.Sub(j.at)
 	if j.call.Op != weir.OpReturn || age <= 0 {
@@ -410,7 +411,7 @@ func (o *owed) sent(j job, r weir.Result) bool {
 	return true
 }
 
-// squeeze has a limit that cannot record a cost keep as much of it as it admits.
+// squeeze records as much of a cost as fits, for a limit that cannot record all of it.
 func (o *owed) squeeze(call weir.Call, cost uint64) {
 	q := call.Requests[0]
 	q.Cost = 1

@@ -14,8 +14,8 @@ import (
 // GuardStats count the work of a Guard, done and in progress.
 type GuardStats struct {
 	Away     bool   // the policy answers, and the engine is only tried
-	Opened   uint64 // how often the engine has gone
-	Failures uint64 // of calls of the engine
+	Opened   uint64 // how often the engine went away
+	Failures uint64 // failures of calls of the engine
 
 	Denied  uint64 // calls that Deny answered
 	Allowed uint64 // calls that Allow answered
@@ -94,8 +94,8 @@ func (g *Guarded) measure(probe weir.Call) {
 	}()
 }
 
-// changes tells of changes in order, on a goroutine of its own. While OnChange does not return, the oldest of them are lost,
-// in pairs, so that what is told still alternates.
+// changes tells of changes in order, on a goroutine of its own. While OnChange does not return, the oldest of them are
+// dropped, in pairs, so that reports still alternate.
 type changes struct {
 	mu      sync.Mutex
 	waiting []GuardChange

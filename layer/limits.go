@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// limit is what the layers know of a limit.
+// limit holds the facts of a limit that the layers need.
 type limit struct {
 	refill        weir.Refill
 	count         int64 // units in each period
@@ -31,7 +31,7 @@ func limitOf(l weir.Limit) limit {
 	return known
 }
 
-// facts are what the layers know of a rule. They are made once.
+// facts are the facts of a rule that the layers need. They are made once.
 type facts struct {
 	rule         *weir.Rule
 	limits       []limit
@@ -119,8 +119,8 @@ func (f *facts) has(k weir.Refill) bool {
 	return slices.ContainsFunc(f.limits, func(l limit) bool { return l.refill == k })
 }
 
-// outstanding returns how many of n units, of which all were taken at most age ago, certainly still count under every
-// limit but slots. Units that have come back by themselves must not be given back again: others may have used them.
+// outstanding returns how many of n units, all taken at most age ago, certainly still count under every limit except
+// slots. Units that were refilled must not be given back again: others may have used them.
 func (f *facts) outstanding(n int64, age time.Duration, sameWindow bool) int64 {
 	for _, l := range f.limits {
 		switch {
@@ -148,8 +148,8 @@ func (l *limit) index(now time.Time) int64 {
 	return index
 }
 
-// sameWindow reports whether no window of the rule has ended between two instants of this process's clock. It does not know
-// when windows begin of which each key has its own. A call that tells when its units were taken leaves those to the engine.
+// sameWindow reports whether no window of the rule has ended between two instants of this process's clock. It does not
+// know windows that begin at the first use of a key. A call with a Taken leaves those to the engine.
 func (f *facts) sameWindow(a, b time.Time, tells bool) bool {
 	return !slices.ContainsFunc(f.limits, func(l limit) bool {
 		switch {
@@ -172,8 +172,8 @@ func scaled(a, b, c int64) int64 {
 	return int64(min(quotient, math.MaxInt64))
 }
 
-// mostOut returns how many units of a key may be taken ahead; 0 if none may. A stock would hide what is
-// recorded after the work.
+// mostOut returns how many units of a key may be taken ahead; 0 if none may. A stock would hide costs that are recorded
+// after the work.
 func (f *facts) mostOut() int64 {
 	if f.rule.ChargesAfter() {
 		return 0

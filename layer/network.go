@@ -43,7 +43,7 @@ func ForNetwork(e weir.Engine, options NetworkOptions) (layered weir.Engine, end
 	return layered, end, err
 }
 
-// says reports whether the options say anything but where to log.
+// says reports whether the options set anything except the Logger.
 func (o *GuardOptions) says() bool {
 	return o.OnFailure != Deny || len(o.Rules) > 0 || o.Peers != 0 || o.PeersNow != nil || o.Deadline != 0 || o.MaxKeys != 0 || o.OnChange != nil
 }

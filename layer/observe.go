@@ -21,13 +21,13 @@ type ObserveOptions struct {
 }
 
 // Observation is one request that an engine has decided, or failed to. A call of several requests makes one observation,
-// of the binding one, and an OpEach one for each of its calls.
+// for the binding request. An OpEach makes one for each of its calls.
 type Observation struct {
 	Op       weir.Op
-	Rule     string // of the binding request; that of the first request after an error
+	Rule     string // rule of the binding request; after an error, of the first request
 	Key      string // as Rule
 	Limit    string // the text of the limit that refused; empty if nothing was refused
-	Cost     int64  // of the binding request
+	Cost     int64  // cost of the binding request
 	Decision weir.Decision
 	Err      error
 	Left     bool // Err is the end of the caller's own context: see Left
@@ -35,7 +35,7 @@ type Observation struct {
 	Threshold int
 	Began     time.Time
 	Took      time.Duration
-	Calls     int // that this one stands for: ObserveOptions.Sample, or 1
+	Calls     int // calls that this one stands for: ObserveOptions.Sample, or 1
 	// Requests are all requests of the call, and those that paid in place of others. They are valid until Decided returns.
 	Requests []weir.Request
 }
@@ -144,7 +144,7 @@ func (o *Observation) complete(requests []weir.Request, times int64) {
 	}
 }
 
-// observe reports an observation, or one of n that are nothing special.
+// observe reports an observation. It reports one in n of the ordinary ones.
 func (o *observer) observe(ctx context.Context, seen *Observation) {
 	if seen.Rule == "" {
 		return
@@ -167,7 +167,7 @@ func textsOf(r *weir.Rule) *[]string {
 	return &texts
 }
 
-// reached reports whether used units are a percentage of a limit at least.
+// reached reports whether used units are at least a percentage of a limit.
 func reached(used, limit int64, percent int64) bool {
 	return limit > 0 && limit < weir.MaxCount && min(max(used, 0), limit)*100 >= limit*percent
 }

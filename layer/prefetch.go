@@ -26,9 +26,9 @@ const (
 	leastBlock   = 2  // units of a block that is worth taking ahead
 	aheadOf      = 10 // at most a tenth of the capacity is taken ahead
 	stockShards  = 64
-	returnTime   = 100 * time.Millisecond // within which units are back
+	returnTime   = 100 * time.Millisecond // units are back within this time
 	returnsBatch = 128
-	fillTime     = 4 * time.Millisecond // for which a caller waits for answers to others, before it asks for itself
+	fillTime     = 4 * time.Millisecond // how long a caller waits for answers to others before it asks itself
 )
 
 // Prefetched is an engine with a Prefetch. It is safe for concurrent use.
@@ -58,10 +58,10 @@ type stockShard struct {
 	all map[stockKey]*stock
 }
 
-// stockKey names a key: its stock is of the state that all rules of a name share.
+// stockKey names a key. Its stock belongs to the state that all rules of one name share.
 type stockKey struct{ rule, key, colocation string }
 
-// stock is what the process took ahead of one key and has not used.
+// stock is the unused units that the process took ahead for one key.
 type stock struct {
 	name stockKey
 
@@ -73,13 +73,13 @@ type stock struct {
 	ends     time.Duration // when it must not be used any more
 	used     time.Duration
 	block    int64         // units to take ahead the next time
-	decision weir.Decision // the engine's last answer, which came at an instant
+	decision weir.Decision // the engine's last answer; at is when it came
 	at       time.Duration
 	fill     *fill // that is on its way
 	gone     bool  // another stock may have its place
 }
 
-// fill is a question to the engine, for one caller and those that come meanwhile.
+// fill is a call of the engine, for one caller and those that come meanwhile.
 type fill struct {
 	done    chan struct{}
 	cost    int64 // that was asked for
@@ -91,9 +91,9 @@ type fill struct {
 // Prefetch takes blocks of permits of busy keys ahead, and decides from them in process. At most a tenth of the capacity per
 // key and process is taken ahead, so that any stretch of time admits at most that more than the limit.
 //
-// It takes ahead for keys of token buckets, and of one window or cycle alone, that have a capacity of 20 at least. Calls of several
-// requests and of any other rule go to the engine. A block lasts for PrefetchOptions.MaxAge and never beyond the end of a
-// window. Unused permits go back, unless the limit has refilled them. Call Close to give everything back.
+// It takes ahead for keys of token buckets, and of a single window or cycle, with a capacity of at least 20. Calls of
+// several requests and of any other rule go to the engine. A block lasts for PrefetchOptions.MaxAge and never beyond the
+// end of a window. Unused permits go back, unless the limit has refilled them. Call Close to give everything back.
 func Prefetch(e weir.Engine, options PrefetchOptions) (*Prefetched, error) {
 	problems := []error{checkOver(e, prefetches)}
 	if options.MaxKeys < 0 {
@@ -243,7 +243,7 @@ func (p *Prefetched) use(s *stock, cost int64, now time.Duration) weir.Decision 
 	return s.answer(now)
 }
 
-// take takes from the stock, or asks the engine for what is missing.
+// take takes from the stock, or asks the engine for the missing units.
 func (p *Prefetched) take(ctx context.Context, call weir.Call, f *facts) (weir.Answer, error) {
 	q := &call.Requests[0]
 	var until time.Duration // when it does not wait for answers to others any more
@@ -287,8 +287,8 @@ func (s *stock) answer(now time.Duration) weir.Decision {
 	return d
 }
 
-// await waits for the engine's answer to another caller. A refusal is also one of any cost that is not smaller. If the answer
-// takes longer than left, the caller asks for itself, so that it does not wait for many.
+// await waits for the engine's answer to another caller. A refusal is also one of any cost that is not smaller. If the
+// answer takes longer than left, the caller asks itself, so that it does not wait for many.
 func (p *Prefetched) await(ctx context.Context, call weir.Call, f *fill, missing int64, left time.Duration) (a weir.Answer, err error, answered bool) {
 	ended := ctx.Done()
 	if call.Within > 0 {
@@ -320,14 +320,14 @@ func (e leftError) Error() string          { return "layer: take: could not deci
 func (e leftError) Unwrap() error          { return e.err }
 func (leftError) WasCounted() weir.Counted { return weir.CountedNo }
 
-// refill asks the engine for what is missing, and for a block on top. The caller holds the lock of s, which refill
+// refill asks the engine for the missing units, and for a block on top. The caller holds the lock of s, which refill
 // releases.
 func (p *Prefetched) refill(ctx context.Context, call weir.Call, s *stock, f *facts) (a weir.Answer, err error) {
 	q := call.Requests[0]
 	began := p.now()
 	p.drop(s, began)
 	kept := s.left
-	s.left = 0 // so that nobody else uses it meanwhile
+	s.left = 0 // so that no other caller uses it meanwhile
 	q.Cost -= kept
 	block := s.heat(began, f.most, p.options.MaxAge)
 	s.fill = &fill{done: make(chan struct{}), cost: q.Cost}
@@ -355,8 +355,8 @@ func (p *Prefetched) refill(ctx context.Context, call weir.Call, s *stock, f *fa
 
 var errPanicked = errors.New("layer: take: the engine panicked")
 
-// filled takes in the answer of the engine to a cost, and tells it to the callers that came meanwhile if it is shared. What was
-// kept in the stock is used if the cost was admitted.
+// filled takes in the answer of the engine to a cost, and passes it to the callers that came meanwhile if it is shared.
+// If the cost was admitted, the units kept in the stock are used.
 func (p *Prefetched) filled(s *stock, f *facts, a *weir.Answer, err error, shared bool, kept, cost int64, began time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -439,8 +439,8 @@ func (p *Prefetched) record(ctx context.Context, call weir.Call, q *weir.Request
 	return p.next(ctx, call)
 }
 
-// giveBack puts units into the stock, if it has room for them. Settled units of a window only go into the block that they
-// are of, because another one may be of a later window.
+// giveBack puts units into the stock, if it has room for them. Settled units of a window only go into their own block,
+// because another block may belong to a later window.
 func (p *Prefetched) giveBack(ctx context.Context, call weir.Call, q *weir.Request, f *facts) (weir.Answer, error) {
 	s := p.find(q)
 	if s == nil || p.guard != nil && p.guard.local.gave(&call) {

@@ -26,7 +26,7 @@ func (p *Prefetched) sendLater(back []weir.Call) {
 	}
 }
 
-// back takes what is left out of the stock, and returns the undo of what of it certainly still counts. It may be none: a
+// back empties the stock, and returns the undo of the units that certainly still count. There may be none: a
 // bucket has refilled meanwhile, or the window may end before the units are back. The caller holds the lock of s.
 func (p *Prefetched) back(s *stock, now time.Duration) []weir.Call {
 	f := factsOf(s.rule)
@@ -120,14 +120,14 @@ func (p *Prefetched) Close() {
 	p.send(p.idle(p.now(), true))
 }
 
-// PrefetchStats say what is taken ahead.
+// PrefetchStats count the units taken ahead.
 type PrefetchStats struct {
-	Keys     int    // that are looked at
+	Keys     int    // keys that are looked at
 	Out      int64  // units taken ahead that are not used
 	Here     uint64 // takes that were decided here
 	Asked    uint64 // takes that asked the engine
 	Returned uint64 // units that went back
-	Lost     uint64 // units that did not, because they have come back by themselves, or their window ended
+	Lost     uint64 // units that did not, because they were refilled or their window ended
 }
 
 // Stats returns the current counts.

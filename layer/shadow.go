@@ -15,8 +15,8 @@ import (
 
 // ShadowOptions configure a Shadow. The zero value enforces nothing.
 type ShadowOptions struct {
-	// Candidates are rules to try beside the enforced ones, by the names of these. Calls of other rules pass. Without any
-	// candidate nothing is enforced: every take is admitted, and its limits are decided aside.
+	// Candidates are rules to try beside the enforced ones, by the names of the enforced ones. Calls of other rules pass.
+	// Without any candidate nothing is enforced: every take is admitted, and its limits are decided aside.
 	Candidates map[string]*weir.Rule
 	// Engine keeps the states of the shadows, under the names of the rules with the suffix ~shadow. Default: the engine
 	// below, so that all processes share them.
@@ -33,7 +33,7 @@ const (
 
 // ShadowDecision is a decision aside, and the enforced one.
 type ShadowDecision struct {
-	Rule, Key string        // the enforced rule by name; of the request that refused, if one did
+	Rule, Key string        // of the enforced request: the one that refused, if one did
 	Enforced  weir.Decision // by the engine; admitted if nothing is enforced
 	Shadow    weir.Decision // its Rule has the suffix
 }
@@ -111,7 +111,7 @@ func (s *Shadowed) around(ctx context.Context, call weir.Call, next weir.Next) (
 	return a, err
 }
 
-// dryRun admits what an engine could decide.
+// dryRun admits calls that an engine could decide.
 func (s *Shadowed) dryRun(call weir.Call) (weir.Answer, error) {
 	if call.Op == weir.OpEach {
 		return weir.Answer{}, enginekit.DecideEach(call.Each, s.dryRun)

@@ -1,8 +1,8 @@
 // Package obey decides when a client may send its next request to a server, from what the server has said so far. It
 // is a state machine: the caller has the lock and passes the time.
 //
-// A [State] learns from answers. It never sends a request of which it does not know that the server admits it, as far
-// as the server has announced its limits:
+// A [State] learns from answers. It sends a request only if the server is known to admit it, by the limits that it has
+// announced:
 //
 //   - Until the first answer, and after a refusal, one request is in flight at a time.
 //   - A remainder of n admits n requests, counted from the moment that the request which brought it was sent, because
