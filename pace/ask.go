@@ -12,10 +12,10 @@ import (
 // asking is the strategy that asks the engine when it may admit a caller. It serves every engine but the memory engine, and
 // every request.
 //
-// The callers that ask for the same keys are a group. Its first caller asks, and others with it if the engine has said that
-// there are units for them. A refusal puts its key to sleep until the instant that the engine names, and all groups that need
-// the key with it: then only the oldest of them asks (ask_key.go). Groups whose next caller may ask are ready, by its arrival.
-// The others are parked at a key that keeps them from asking.
+// The callers that ask for the same keys are a group. Its first caller asks, and others with it if an answer has shown
+// that there are units for them. A refusal puts its key to sleep until the instant that the engine names, and all groups
+// that need the key with it: then only the oldest of them asks (ask_key.go). Groups whose next caller may ask are ready,
+// by its arrival. The others are parked at a key that keeps them from asking.
 //
 // Callers do not call the engine themselves: a trip does (ask_trip.go). So a caller can leave at any time, and an engine that
 // hangs, panics or answers nonsense harms nobody but the callers of the trip.
@@ -68,7 +68,7 @@ func (a *asking) join(c *caller) error {
 	return nil
 }
 
-// tooLate refuses a newcomer whose deadline is before the instant at which a rate may admit its cost.
+// tooLate refuses a newcomer whose deadline is before the instant when a rate may admit its cost.
 func (a *asking) tooLate(c *caller) error {
 	for _, name := range keysIn(c.requests) {
 		if k := a.keys[name]; k != nil && k.refusedBy == byRate && k.sleeps(k.costOf(c), time.Now()) {
@@ -92,7 +92,7 @@ func (a *asking) leave(c *caller) {
 	a.sendReady()
 }
 
-// returned notes that units of keys came back in this process that it held for a time.
+// returned notes that this process gave back units of keys that it had held for a time.
 func (a *asking) returned(names []string, held time.Duration) {
 	for _, name := range names {
 		for _, k := range a.names[name] {
@@ -138,7 +138,7 @@ func (a *asking) send() {
 	}
 }
 
-// move lets the next caller of a group join anew, because its rules have changed.
+// move has the next caller of a group join again, because its rules have changed.
 func (a *asking) move(g *group) {
 	c := g.next()
 	g.remove(c)
@@ -174,8 +174,8 @@ func (a *asking) newGroup(name string, requests []weir.Request) *group {
 }
 
 // next returns the first caller that may be asked for besides those on a trip, or nil. Of several flows one caller travels at
-// a time, because the order of those behind depends on the answer. Otherwise those with equal requests travel together, so
-// that an answer to one is as good for another.
+// a time, because the order of those behind depends on the answer. Otherwise callers with equal requests travel
+// together, so that an answer to one also holds for another.
 func (g *group) next() *caller {
 	switch {
 	case g.flying == 0:
@@ -214,7 +214,7 @@ func (g *group) remove(c *caller) {
 	}
 }
 
-// refile has the group looked at, because its next caller has changed or its keys have. It ends one without callers.
+// refile has the group looked at, because its next caller or its keys have changed. It ends a group without callers.
 func (g *group) refile() {
 	if g.callers.Len() == 0 {
 		g.end()
@@ -227,7 +227,7 @@ func (g *group) refile() {
 	g.advance(time.Now())
 }
 
-// advance has other groups looked at that the group may have kept from asking.
+// advance has the groups looked at that this group may have kept from asking.
 func (g *group) advance(now time.Time) {
 	for _, k := range g.keys {
 		k.advance(now)

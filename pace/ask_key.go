@@ -8,13 +8,13 @@ import (
 	"github.com/weirflow/weir/internal/fair"
 )
 
-// askKey is what a queue knows of a key, under the same limits, for which groups ask.
+// askKey is the state of a key, under the same limits, that groups ask for.
 type askKey struct {
 	asking  *asking
 	request weir.Request   // with any cost
-	links   []weir.Request // each with nothing in its place; nil of a request that has nothing
-	names   []string       // of all of them
-	groups  int            // that need it
+	links   []weir.Request // each with nothing in its place; nil for a request that has nothing
+	names   []string       // names of all of them
+	groups  int            // groups that need it
 	asleep  fair.Heap[*group]
 	behind  fair.Heap[*group] // parked for another reason: see keeps
 
@@ -25,13 +25,13 @@ type askKey struct {
 	refusedBy      cause
 	wake, expiry   appointment
 
-	room   int64   // units that the engine is thought to have, besides those that are asked for
+	room   int64   // estimate of the engine's units, besides those that are asked for
 	trip   *trip   // that asks for it; one at a time, so that callers go in order
 	head   *caller // the oldest on it
 	probed bool    // the trip asks for more than the room
 
 	won, lost, broke bool // a caller of this trip was granted or refused the key, or the engine failed
-	failures         int  // of the engine, one after the other
+	failures         int  // failures of the engine in a row
 	watch            *slotWatch
 }
 
@@ -75,8 +75,8 @@ func (a *asking) newKey(name string, request weir.Request) *askKey {
 	return k
 }
 
-// unused forgets a key for which no group asks any more. One with slots is kept for a second: otherwise a process of few callers
-// would not know how long it has been granted them.
+// unused forgets a key that no group asks for any more. It keeps a key with slots for a second: otherwise a process with
+// few callers would not know how long it has been granted them.
 func (k *askKey) unused() {
 	if k.watch == nil {
 		k.end()
@@ -108,8 +108,9 @@ func (k *askKey) sleeps(cost int64, now time.Time) bool {
 	return cost >= k.cost && now.Before(k.until)
 }
 
-// keeps reports whether the next caller of a group must not ask now: the key sleeps, its units are being asked for, or an older
-// group that wants more of it waits. That one keeps the key for a second at a time, and then lets others go for as long.
+// keeps reports whether the next caller of a group must not ask now: the key sleeps, its units are being asked for, or
+// an older group that wants more of it waits. That group keeps the key for a second, and then lets others go for a
+// second, in turn.
 func (k *askKey) keeps(g *group, now time.Time) bool {
 	cost := k.costOf(g.next())
 	switch {
@@ -210,7 +211,7 @@ func (k *askKey) granted(left int64, named bool) {
 	}
 }
 
-// refused takes in a refusal of a cost on a trip, unless a smaller one was refused on it, too.
+// refused takes in a refusal of a cost on a trip, unless the trip also refused a smaller one.
 func (k *askKey) refused(d weir.Decision, cost int64, slots bool) {
 	if k.lost && cost >= k.cost {
 		return
@@ -262,7 +263,7 @@ func (k *askKey) wakeAt(at time.Time) {
 	}
 }
 
-// cameBack has the key asked for, because units came back in this process that it held for a time.
+// cameBack has the key asked for, because this process gave back units that it had held for a time.
 func (k *askKey) cameBack(held time.Duration) {
 	if k.watch != nil {
 		k.watch.released(held)

@@ -9,32 +9,34 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// slotWatch says when a queue asks for slots of a key that other processes hold and want, too. Slots come free at a release, of
-// which the engine may signal, or at the end of a lease, which a refusal tells. All processes hear of a release alike, and each
-// counts those since its last grant. The higher the count, the sooner it asks, so that none goes without for long.
+// slotWatch says when a queue asks for slots of a key that other processes hold and want, too. Slots come free at a
+// release, which the engine may signal, or at the end of a lease, which a refusal names. All processes hear of a
+// release, and each counts those since its last grant. The higher the count, the sooner it asks, so that every process
+// gets its turn.
 //
-// Few processes all ask about each release. One of many is quiet for a part of its turn. It must not learn that part from its
-// turns: a lucky process would ask more often, and be lucky again. It learns it from how often it asks in vain until a grant,
-// which is as often for all that ask, and more often for one that begins too soon.
+// If processes are few, all of them ask about each release. If they are many, each is quiet for a part of its turn. It
+// must not learn that part from its turns: a lucky process would ask more often, and be lucky again. It learns it from
+// the number of refusals until a grant. That number is the same for all that ask, and higher for a process that begins
+// too soon.
 //
-// Without signals a process polls, and the time in which a poll fits counts as a release. Nothing depends on a signal.
+// Without signals a process polls, and each deafPoll of time counts as a release. Nothing depends on a signal.
 type slotWatch struct {
 	key     *askKey
 	heard   int           // releases since the last grant
 	last    time.Time     // that grant, or when callers came first
 	tries   int           // questions since then that were refused
 	vain    float64       // on average until a grant
-	use     time.Duration // for which callers of this process have slots, on average
+	use     time.Duration // how long callers of this process have slots, on average
 	alone   int           // releases since the last one of another process
-	retryAt time.Time     // the end of a lease that the last refusal told
-	same    time.Time     // since when refusals have told it
+	retryAt time.Time     // the end of a lease that the last refusal named
+	same    time.Time     // since when refusals have named it
 	news    bool          // the next or present question follows news
 	during  bool          // a signal came during the question
 
 	// Without signals.
 	streak time.Time // since when the process keeps its slots, or when its pause ends; zero for neither
 	paused bool      // it has not asked since its pause
-	kept   int       // pauses in which no other process took the slots, one after the other
+	kept   int       // pauses in a row in which no other process took the slots
 
 	own      int       // releases of this process whose signals are to come
 	ownUntil time.Time // later they are lost
@@ -49,8 +51,8 @@ const (
 	askAlways, quietFor = 4, 4
 	meanOf              = 8 // values, about: a fleet grows within some turns
 
-	spreadOfUse = 8                      // an eighth of a use leaves 0.93 of the slots in use beside two processes, and more beside many
-	mostSpread  = 20 * time.Millisecond  // orders processes however long they have slots
+	spreadOfUse = 8                      // at an eighth of a use, 0.93 of the slots stay in use with two processes, and more with many
+	mostSpread  = 20 * time.Millisecond  // orders processes for any length of use
 	heartbeat   = 250 * time.Millisecond // a lost signal costs no more; doubles to a second without news
 	ownSignal   = 100 * time.Millisecond // signals of own releases come within a round trip
 	aloneAfter  = 16                     // own releases in a row: once in 65,000 with two equal processes
@@ -59,7 +61,7 @@ const (
 	// time until one polls: so each keeps it for four uses.
 	deafUses    = 4
 	deafPoll    = 50 * time.Millisecond // to twice as long
-	deafOverdue = 12                    // polls after which the next ones are twice as frequent
+	deafOverdue = 12                    // after this many polls the next ones are twice as frequent
 	deafOften   = 8                     // times as frequent, at most
 	deafPause   = 2 * deafPoll          // any other process that wants the slots polls in it
 	deafAlone   = 4                     // pauses in a row that nobody used: then the next is after a second

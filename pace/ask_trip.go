@@ -138,13 +138,13 @@ type againError struct{ error }
 func (e againError) Unwrap() error   { return e.error }
 func (againError) Unavailable() bool { return true }
 
-// learn tells the keys of a caller what the engine answered. That a cost is never admitted concerns its caller alone.
+// learn passes the engine's answer to the keys of a caller. A cost that is never admitted concerns its caller alone.
 func (t *trip) learn(c *caller, r *weir.Result) {
 	d, found := r.Decision, false
 	for i, k := range c.group.keys {
 		named := k.request.Rule != nil && d.Rule == k.request.Rule.Name() && d.Key == k.request.Key
 		found = found || named
-		named = named || !found && i == len(c.group.keys)-1 // a stranger's engine names no key
+		named = named || !found && i == len(c.group.keys)-1 // the engine of another author may name no key
 		switch {
 		case r.Err != nil:
 			if weir.Unavailable(r.Err) {
@@ -158,8 +158,8 @@ func (t *trip) learn(c *caller, r *weir.Result) {
 	}
 }
 
-// grant moves grants to the front of each group, whose callers on a trip ask for the same: the oldest of those that stay go
-// first, whatever instants the engine decided at.
+// grant moves grants to the front of each group: callers on a trip ask for the same, and the oldest that stay go first,
+// even if the engine decided them later.
 func (t *trip) grant() {
 	results, calls := slices.Clone(t.results), slices.Clone(t.calls)
 	for _, g := range t.groups {
@@ -199,7 +199,7 @@ func (t *trip) settle(c *caller, call *weir.Call, r *weir.Result) {
 			take.Requests, take.Taken = c.took(), r.Taken
 			c.reservation = weir.Kit.Granted(q.engine, t.began, d, nil, take)
 		}
-		if c.left || c.acquires && c.lapsed(t.began) { // which asks anew
+		if c.left || c.acquires && c.lapsed(t.began) { // which asks again
 			q.abandon(c)
 			if c.left {
 				g.callers.Remove(&c.Node)

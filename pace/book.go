@@ -13,7 +13,8 @@ import (
 // for its oldest callers, many in one call, at most a horizon ahead (book_trip.go).
 //
 // Instants belong to a key and a cost, not to a caller: the first caller of that cost goes at the first instant. A caller that
-// leaves therefore passes its instant on. Instants that nobody of their cost needs are withdrawn, so that they keep nobody.
+// leaves therefore passes its instant on. The queue withdraws instants that no caller of their cost needs, so that they
+// hold up no other caller.
 type booking struct {
 	queue  *Queue
 	keys   map[string]*bookedKey // by key and its limits
@@ -30,10 +31,10 @@ type bookedKey struct {
 	costs    map[int64]int // how many callers have a cost
 	instants []instant     // earliest first
 
-	asked    []*caller // for which a booking is on its way
+	asked    []*caller // callers whose booking is on its way
 	last     int       // instants that the last booking brought
 	horizon  time.Duration
-	full     time.Duration // it books no more while the newest instant lies beyond; drawn anew after each booking
+	full     time.Duration // it books no more while the newest instant lies beyond; drawn again after each booking
 	failures int
 	left     func() // for callers that have left during a booking: ends what Flush waits for
 
@@ -115,7 +116,7 @@ func (b *booking) leave(c *caller) {
 	k.settle()
 }
 
-// settle takes in that callers or instants of a key have changed. It forgets a key without callers.
+// settle handles a change of the callers or instants of a key. It forgets a key without callers.
 func (k *bookedKey) settle() {
 	k.withdraw(false)
 	if k.callers.Len() > 0 {
@@ -129,7 +130,7 @@ func (k *bookedKey) settle() {
 	}
 }
 
-// forgetRefusal has the key look anew, unless the engine is away.
+// forgetRefusal has the key look again, unless the engine is away.
 func (k *bookedKey) forgetRefusal() {
 	k.retryAt, k.horizon = time.Time{}, firstHorizon
 	if k.failures == 0 {
@@ -137,8 +138,8 @@ func (k *bookedKey) forgetRefusal() {
 	}
 }
 
-// withdraw withdraws the instants that no caller needs, the newest of each cost. Of a cost that callers wait for it keeps those
-// in the first horizon for newcomers, unless all are to go. Then there is room for other callers.
+// withdraw withdraws the instants that no caller needs, the newest of each cost. For a cost that callers wait for, it
+// keeps those in the first horizon for newcomers, unless all are to go: then there is room for other callers.
 func (k *bookedKey) withdraw(all bool) {
 	q, have, near := k.booking.queue, map[int64]int{}, time.Now().Add(firstHorizon)
 	var gone []instant
@@ -171,14 +172,14 @@ func (k *bookedKey) withdraw(all bool) {
 	})
 }
 
-// open yields the callers that have no instant, the next one first. One is late if a newcomer of another cost may go before it:
-// all callers of a flow before it have instants, of which it could use none.
+// open yields the callers without an instant, the next one first. A caller is late if a newcomer of another cost may go
+// before it: all callers of a flow before it have instants, and it can use none of these.
 func (k *bookedKey) open(yield func(c *caller, late bool) bool) {
 	have := map[int64]int{}
 	for _, at := range k.instants {
 		have[at.cost]++
 	}
-	ended, costs := int64(0), 0 // of the last callers of flows
+	ended, costs := int64(0), 0 // those of the last callers of flows
 	for c := range k.callers.Ahead {
 		cost := c.requests[0].Cost
 		if have[cost] > 0 {
@@ -222,8 +223,7 @@ func (k *bookedKey) firstOf(cost int64) *caller {
 	return nil
 }
 
-// askInstead has the callers of keys ask that have no instants, because others ask for these keys. Those with instants go at
-// them.
+// askInstead has callers without instants ask, because others ask for their keys. Callers with instants go at these.
 func (q *Queue) askInstead(keys []*askKey) {
 	if q.book == nil {
 		return
@@ -237,7 +237,7 @@ func (q *Queue) askInstead(keys []*askKey) {
 	}
 }
 
-// handOpen has those callers without an instant join the queue anew for which no booking is on its way.
+// handOpen has callers without an instant or a booking on its way join the queue again.
 func (k *bookedKey) handOpen() {
 	var open []*caller
 	for c := range k.open {
@@ -248,7 +248,7 @@ func (k *bookedKey) handOpen() {
 	k.hand(open)
 }
 
-// hand has callers without an instant join the queue anew.
+// hand has callers without an instant join the queue again.
 func (k *bookedKey) hand(callers []*caller) {
 	for _, c := range callers {
 		k.remove(c, k.callers.Remove)

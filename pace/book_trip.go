@@ -10,15 +10,15 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// How far ahead instants are booked. A refusal of a booking that comes at the instant that the engine has named widens the
-// horizon, so that the large and the far are not starved; a booking resets it. So a process that dies wastes little.
+// How far ahead instants are booked. If a booking at the instant that the engine named is refused, the horizon widens,
+// so that large costs and distant processes are not starved; a booking resets it. So a process that dies wastes little.
 const (
 	firstHorizon = 250 * time.Millisecond // some round trips of a slow network, and a part of a second that a dead process wastes
 	mostHorizon  = time.Second            // and the time of the own cost, which an empty bucket needs to have it
 	leastWider   = 50 * time.Millisecond  // 15 refusals at most for a cost of 1
 )
 
-// Processes that were told the same instant book after a random time.
+// Processes with the same instant from the engine book after a random time.
 const (
 	leastJitter = 20 * time.Millisecond  // the difference of two round trips
 	mostJitter  = 200 * time.Millisecond // less than the horizon, so that it costs no units
@@ -134,7 +134,7 @@ func (k *bookedKey) landed(t *bookTrip) {
 	k.serve()
 }
 
-// bookedAnswer is what a booking has told of a key.
+// bookedAnswer is the result of a booking for a key.
 type bookedAnswer struct {
 	*bookTrip
 	booked int

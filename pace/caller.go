@@ -27,7 +27,7 @@ type caller struct {
 	turn     chan struct{} // receives once: when the caller goes or fails
 	over     bool          // its wait has ended
 
-	// What was taken for it, and the error of its wait, written before its turn.
+	// The outcome of its wait, written before its turn.
 	decision    weir.Decision
 	reservation *weir.Reservation
 	taken       []int64
@@ -48,7 +48,7 @@ type caller struct {
 	booked *bookedKey // for booking
 }
 
-// alike reports whether an answer to c is as good for another caller.
+// alike reports whether an answer to c also holds for another caller.
 func (c *caller) alike(o *caller) bool {
 	return c.acquires == o.acquires && !c.delays() && (slices.Equal(c.requests, o.requests) || c.chained && equal(c.requests, o.requests))
 }
@@ -72,7 +72,7 @@ func (c *caller) enter(q *fair.Queue[*caller]) {
 	q.Push(c, &c.Node, fair.Flow{Name: c.flow}, max(c.weight, 1))
 }
 
-// reservable refuses an Acquire of a limit whose delay a reservation cannot tell.
+// reservable refuses an Acquire of a limit whose delay a reservation cannot carry.
 func (c *caller) reservable() error {
 	requests := c.requests
 	if c.chained {
@@ -163,7 +163,7 @@ func (q *Queue) resolve(c *caller) {
 	}
 }
 
-// changes resolves the requests of a caller anew. It reports whether they differ from before.
+// changes resolves the requests of a caller again. It reports whether they differ from before.
 func (q *Queue) changes(c *caller) bool {
 	if q.resolver == nil {
 		return false
@@ -195,7 +195,7 @@ func keyOf(r *weir.Request) string {
 	return text
 }
 
-// nameOf returns a text that is equal for requests of one key, whatever the limits of their rules.
+// nameOf returns a text that is equal for requests of one key, even under different limits.
 func nameOf(r *weir.Request) string {
 	if r.Rule == nil {
 		return r.Key
@@ -238,7 +238,7 @@ func waitsForSlots(requests []weir.Request, d weir.Decision) bool {
 
 // bySlotsOf reports whether it is slots of a rule that refuse.
 func bySlotsOf(r *weir.Rule, d weir.Decision) bool {
-	if d.Cause == weir.ByBan { // also beside slots alone, with which the ban is held
+	if d.Cause == weir.ByBan { // also beside slots alone, because the ban is held with them
 		return false
 	}
 	if weir.Kit.Held(r) == nil || weir.Kit.Spent(r) == nil {

@@ -142,7 +142,7 @@ func (l *exact) hopeless(p *caller, line *exactLine) error {
 	return nil
 }
 
-// look lets all callers go that may, and plans the next look for the instant at which another one may.
+// look lets all callers go that may, and plans the next look for the instant when another one may.
 func (l *exact) look() {
 	now := time.Now()
 	l.later.due(now)

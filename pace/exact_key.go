@@ -13,7 +13,7 @@ type exactKey struct {
 	name  string                // with its limits
 	of    string                // without them
 	lines fair.Heap[*exactLine] // that need it, by the arrival of their next callers
-	asks  map[asked]int         // callers by what they ask for
+	asks  map[asked]int         // callers by their requests
 
 	parked fair.Heap[*exactLine]
 	shutBy *exactLine  // a parked line whose first caller cannot go, nor a later caller of the key; or nil
@@ -29,7 +29,7 @@ func (l *exact) newKey(name string, r *weir.Request) *exactKey {
 	return k
 }
 
-// asked is what a caller asks of a key.
+// asked is a caller's request for a key.
 type asked struct {
 	rule *weir.Rule
 	cost int64
@@ -38,10 +38,10 @@ type asked struct {
 // exactUse is the use that a line makes of a key.
 type exactUse struct {
 	key   *exactKey
-	place int // of the line in key.lines
+	place int // the line's place in key.lines
 }
 
-// asks returns what the caller asks of a key.
+// asks returns the caller's request for a key.
 func (c *caller) asks(key *exactKey) asked {
 	q := onKey(c.requests, key.name)
 	return asked{q.Rule, q.Cost}

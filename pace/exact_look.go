@@ -14,7 +14,7 @@ import (
 type looking struct {
 	*exact
 	now     time.Time
-	next    time.Duration // until an instant at which a blocked caller may go
+	next    time.Duration // until an instant when a blocked caller may go
 	blocked []*exactLine  // lines that earlier callers keep from going; they are ready again in the next look
 }
 
@@ -64,7 +64,7 @@ func (l *exact) peekAfter(cost int64, q weir.Request) (d weir.Decision, err erro
 	return d, err
 }
 
-// isKept reports whether an earlier caller keeps one of p's keys, all of which admit it.
+// isKept reports whether an earlier caller keeps one of p's keys. All of them admit p.
 func (l *looking) isKept(line *exactLine, p *caller) bool {
 	for i := range line.uses {
 		u := &line.uses[i]

@@ -62,8 +62,8 @@ func InClass(p Pacer, class int) Pacer {
 	return changed{p, func(t weir.Turn) weir.Turn { t.Class = class; return t }}
 }
 
-// InFlow returns a Pacer that takes its turns of p in a flow with a weight: see weir.Turn. Streams with flows of their own
-// share a bandwidth fairly, and leave each other what they cannot use.
+// InFlow returns a Pacer that takes its turns of p in a flow with a weight: see weir.Turn. Streams with flows of their
+// own share a bandwidth fairly, and leave unused bandwidth to each other.
 func InFlow(p Pacer, flow string, weight int64) Pacer {
 	return changed{p, func(t weir.Turn) weir.Turn { t.Flow, t.Weight = flow, weight; return t }}
 }

@@ -23,12 +23,12 @@ import (
 //
 // On a [weir.Memory] the queue is exact. On an engine that processes share, the queue books one key whose rule is bookable
 // ([weir.Rule.Bookable]) for its oldest callers, at most 250 ms ahead, and callers of all processes go in the order in which
-// the engine booked. Anything else it asks for: the first of the callers asks when the engine may admit it. Order of arrival
-// between processes is not promised for what is asked, because an engine keeps nothing for a caller that waits: so no caller
-// that leaves, dies or is refused holds up another one. docs/howto/waiting.md has the rules.
+// the engine booked. For any other request the first caller asks as soon as the engine may admit it. Then the order of
+// arrival between processes is not promised, because an engine keeps nothing for a waiting caller: so no caller that
+// leaves, dies or is refused holds up another one. docs/howto/waiting.md has the rules.
 //
-// A request with another one in its place ([weir.Request.Otherwise]) is asked for on every engine: again as soon as one of them may
-// be admitted. In a Memory, such callers have no order among those of other keys.
+// A request with another one in its place ([weir.Request.Otherwise]) is asked for on every engine, again as soon as one
+// of them may be admitted. In a Memory, such callers have no order among those of other keys.
 //
 // A Queue is safe for concurrent use.
 type Queue struct {
@@ -44,7 +44,7 @@ type Queue struct {
 
 	resolver func(weir.Request) weir.Request // nil without one
 
-	background background // what callers left is given back
+	background background // gives back what callers left behind
 
 	// For Stats.
 	all     map[*caller]bool // the waiting callers
@@ -97,8 +97,8 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 	return q, nil
 }
 
-// cameBack has the callers looked at that wait for keys whose units came back. It reports whether the queue is in use. It
-// takes no lock, because the queue itself may give units back.
+// cameBack has the waiting callers looked at when units of their keys came back. It reports whether the queue is in use.
+// It takes no lock, because the queue itself may give units back.
 func (q *Queue) cameBack(requests []weir.Request) bool {
 	if q != nil && q.waiting.Load() > 0 {
 		keys := namesIn(requests)
@@ -215,7 +215,7 @@ func (q *Queue) place(c *caller) error {
 // strategyOf returns how a caller waits.
 func (q *Queue) strategyOf(c *caller) strategy {
 	switch {
-	case c.chained: // nobody books what may be made in place of another
+	case c.chained: // requests that may replace each other are not booked
 		return q.ask
 	case q.exact != nil:
 		return q.exact
@@ -269,7 +269,7 @@ func (e leftError) Error() string          { return "pace: wait: " + e.err.Error
 func (e leftError) Unwrap() error          { return e.err }
 func (leftError) WasCounted() weir.Counted { return weir.CountedNo }
 
-// errNonsense is returned to a caller for which the engine gave an answer that cannot be.
+// errNonsense is returned to a caller if the engine gave an impossible answer.
 var errNonsense = errors.New("pace: wait: the engine gave an impossible answer, such as a refusal without a RetryAfter above 0")
 
 // guarded returns the error of a call of the engine, or an error if it panics: one caller's panic must not end the wait of

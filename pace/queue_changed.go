@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Changed has all waiting callers look at the rules in force: see QueueOptions.Resolve. Instants that are booked stay as they
-// are.
+// Changed has all waiting callers use the rules in force: see QueueOptions.Resolve. Booked instants stay as they are.
 func (q *Queue) Changed() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -35,7 +34,7 @@ func (l *exact) changed() {
 		before := c.requests
 		changed := l.queue.changes(c)
 		after := c.requests
-		if c.requests = before; changed { // by which it is removed
+		if c.requests = before; changed { // used to remove it
 			l.remove(c)
 			c.requests = after
 		}

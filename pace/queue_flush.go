@@ -33,13 +33,13 @@ func (q *Queue) Flush(ctx context.Context) error {
 	return nil
 }
 
-// flusher is an engine that gives back in the background what callers took that left.
+// flusher is an engine that gives back, in the background, units of callers that left.
 type flusher interface {
 	Flush(ctx context.Context) error
 }
 
-// abandon gives back what was taken for a caller that does not use it, as far as it still counts. No caller waits for that. If
-// it fails, the units of a rate stay spent.
+// abandon gives back the unused units of a caller that still count. No caller waits for that. If it fails, the units of
+// a rate stay spent.
 func (q *Queue) abandon(c *caller) {
 	r := c.reservation
 	if r == nil {
@@ -71,7 +71,7 @@ func (q *Queue) inBackground(call func(ctx context.Context) error) {
 type background struct {
 	mu      sync.Mutex
 	running int
-	idle    chan struct{} // closed when none runs any more; made anew for the first
+	idle    chan struct{} // closed when none runs any more; made again for the first
 }
 
 // begin counts work, until end is called.

@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// QueueStats describe the waiting callers of a queue and what became of the others.
+// QueueStats describe the waiting callers of a queue, and count how earlier waits ended.
 type QueueStats struct {
 	QueueCounts
 	Rules []QueueRuleStats // by name
@@ -35,7 +35,7 @@ type QueueCounts struct {
 	Fault uint64 // the engine could not decide, or refused the requests
 }
 
-// Waited is what became of a caller: see QueueOptions.Observe.
+// Waited is the outcome of a caller: see QueueOptions.Observe.
 type Waited struct {
 	Requests []weir.Request // not to be changed
 	Took     time.Duration

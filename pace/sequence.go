@@ -28,8 +28,7 @@ import (
 //
 // A consumer that collects values before it works on them, such as slices.Chunk
 // or a batch insert, waits for each of them: a hundred at 10/s arrive within ten
-// seconds, and the work on all of them then starts at once. If the work is done
-// by the chunk, pace the chunks.
+// seconds, and the work on all of them then starts at once. If the work is done in chunks, pace the chunks.
 func Seq[T any](ctx context.Context, p Pacer, seq iter.Seq[T]) (iter.Seq[T], func() error) {
 	pairs, refused := Seq2(ctx, p, func(yield func(T, struct{}) bool) {
 		seq(func(v T) bool { return yield(v, struct{}{}) })

@@ -39,9 +39,8 @@ func Reader(ctx context.Context, p Pacer, r io.Reader) io.Reader {
 
 // Writer returns a writer to w that writes as many bytes a second as the limit
 // admits units. It pays before it writes. A write above the capacity of the
-// limit, or above 32 KiB, is split. Writer gives back what it paid for and w did
-// not take. Streams that share p share its limit, by weight if they are in
-// classes: see InClass.
+// limit, or above 32 KiB, is split. Writer gives back the units for bytes that w did not take. Streams that
+// share p share its limit, by weight if they are in classes: see InClass.
 //
 // When a turn is refused, or the context ends during the wait, Write returns
 // the number of bytes written so far and the error. It is not safe for

@@ -9,11 +9,11 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// traits are what a queue has to know of the limits of a rule.
+// traits are the facts of a rule that a queue needs.
 type traits struct {
-	capacity int64         // the smallest of a limit
-	lease    time.Duration // the shortest of a limit; 0 without one
-	unit     time.Duration // that one unit takes
+	capacity int64         // the smallest of any limit
+	lease    time.Duration // the shortest of any limit; 0 without one
+	unit     time.Duration // the time that one unit takes
 	most     int           // instants of one booking
 }
 
