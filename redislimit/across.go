@@ -13,11 +13,11 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// across decides requests whose keys are in different lanes of a cluster, which no script can decide at once. It goes
-// lane by lane, lowest first, so that callers of the same lanes contend at the first. If a later lane refuses or fails,
-// it undoes what it took before, and what it may have taken there. If a later lane has room for fewer times, it undoes
-// the surplus. Of several calls with one identity, the first that got the last lane's answer undoes it. Until then other
-// callers may be refused, and if this process dies, the units stay spent. The limit never admits too much.
+// across decides requests whose keys are in different lanes of a cluster, because no script can decide them together. It
+// goes lane by lane, lowest first, so that callers of the same lanes contend at the first. If a later lane refuses or
+// fails, it undoes what it took before, and what it may have taken there. If a later lane has room for fewer times, it
+// undoes the surplus. Of several calls with one identity, the first that got the last lane's answer undoes it. Until
+// then other callers may be refused, and if this process dies, the units stay spent. The limit never admits too much.
 //
 // Each lane's take has an identity, so that an undo of it can be repeated, and can be sent for a take without an answer.
 // A caller's own identity lets the caller ask again, so after an error its takes are not undone.
@@ -206,8 +206,8 @@ func (a *laneByLane) sendSurplus(back map[int]*calls.Submission, times int64) (f
 	return failed
 }
 
-// leave returns the error of a caller that left during the undo of a surplus. When that is done, everything else is
-// undone too, because the caller has no answer.
+// leave returns the error of a caller that left during the undo of a surplus. After that undo, everything else is undone
+// too, because the caller has no answer.
 func (a *laneByLane) leave(ctx context.Context, done <-chan error, times int64) error {
 	if times > 0 && a.identity == "" {
 		go func() {

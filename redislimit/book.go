@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// reserveAhead takes a request for the earliest instant at which it is admitted, in one call of the script.
+// reserveAhead takes a request for the earliest instant that admits it, in one call of the script.
 func (e *Engine) reserveAhead(ctx context.Context, c weir.Call) (weir.Answer, error) {
 	q, requests, err := e.bookingOf(nil, &c)
 	if err != nil {

@@ -53,7 +53,7 @@ func (e *Engine) decideTimes(ctx context.Context, o wire.Op, most int64, c weir.
 		settle, whole := e.keeper.Releasing(parts)
 		defer func() { settle(err == nil && !a.Decision.Unrecorded) }()
 		if whole {
-			identity = "" // which an earlier decision may have had, whose release would be taken for this one
+			identity = "" // an earlier decision may have had it, and the release of that one would be taken for this one
 		}
 	}
 	ask, wanted := int64(1), most

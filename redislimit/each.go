@@ -183,7 +183,7 @@ func takenOf(d *wire.Decision, c *weir.Call) []int64 {
 	return taken.of(c.Requests, c.Requests)
 }
 
-// hung is the time after which a lost call means a hung server. A call lost sooner means a broken connection.
+// hung is how long a call takes before its loss means a hung server. A call lost sooner means a broken connection.
 const hung = minTimeout
 
 // ask makes one call per batch and writes the results. It waits once for a hung server, and does not send later

@@ -8,7 +8,7 @@ import (
 // flushTick is how often Flush looks.
 const flushTick = time.Millisecond
 
-// Flush waits until the engine has given back what calls took whose callers had left, or until ctx ends. A program calls
+// Flush waits until the engine has given back the units of callers that left, or until ctx ends. A program calls
 // it before Close, once its own callers have returned. [pace.Queue.Flush] calls it.
 func (e *Engine) Flush(ctx context.Context) error {
 	tick := time.NewTicker(flushTick)

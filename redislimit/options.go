@@ -22,7 +22,7 @@ type Options struct {
 	// of a cluster, and calls are shared within a lane. Without a cluster every call spans all lanes. The lane is
 	// part of every key: all processes must use the same number, and a change loses all state. Default: 128.
 	Lanes int
-	// OneSlot keeps each call within one slot, as a cluster client does. It is for a cluster behind one address, such
+	// OneSlot keeps each call within one slot, like a cluster client. It is for a cluster behind one address, such
 	// as a proxy or a managed service. The engine sets it when a server refuses a call with CROSSSLOT. Set it
 	// yourself for a proxy that routes each call by its first key. Default: false.
 	OneSlot bool
@@ -46,10 +46,10 @@ type Options struct {
 	// promoted replica admits again what it had not received.
 	DenyNewServer bool
 	// Observe is called after each call of the script, for metrics and traces. It runs before the callers get their
-	// answers, so it should be fast, and it must not call the engine, whose next call may wait for this one to end. It
-	// must not panic, because it runs in a goroutine of the engine: no caller can recover, and the program ends.
-	// Several calls may run concurrently. Its context has the values of the oldest
-	// caller's context, and so has the context passed to the client. Default: none.
+	// answers, so it should be fast, and it must not call the engine, whose next call may wait for this one to end. It must
+	// not panic, because it runs in a goroutine of the engine: no caller can recover, and the program ends. Several calls
+	// may run concurrently. Its context, like the one passed to the client, has the values of the oldest caller's context.
+	// Default: none.
 	Observe func(context.Context, ScriptCall)
 	// Logger receives a warning when the clock of a server moves against this process's by more than a second, at
 	// most once a minute. Default: slog.Default(). A logger with slog.DiscardHandler is silent.

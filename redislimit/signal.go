@@ -11,8 +11,8 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/servers"
 )
 
-// signals are what the engine hears of slots that came free. The script publishes the key of such slots on the channel of its
-// lane. The engine subscribes to the channels of lanes for whose slots callers wait.
+// signals tell the engine of slots that came free. The script publishes the key of such slots on the channel of its
+// lane. The engine subscribes to the channels of lanes with callers that wait for slots.
 type signals struct {
 	engine *Engine
 
@@ -27,7 +27,7 @@ type signals struct {
 type channel struct {
 	servers.Channel
 	signals *signals
-	hears   map[string][]*listener // by what the script publishes
+	hears   map[string][]*listener // by the name that the script publishes
 	heard   bool
 	cancel  context.CancelFunc
 	idle    *time.Timer
@@ -42,7 +42,7 @@ type listener struct {
 }
 
 const (
-	idleChannel   = time.Minute // a channel that no caller needs for so long is closed
+	idleChannel   = time.Minute // a channel that no caller has needed for this long is closed
 	againChannel  = time.Second // between two subscriptions, if the first one is lost
 	deniedChannel = time.Minute // and if it was denied
 	probeSignal   = "probe"     // what the engine publishes itself; no key is it
@@ -176,7 +176,7 @@ func (c *channel) listen(ctx context.Context) {
 // receive hears signals until the subscription ends.
 func (c *channel) receive(ctx context.Context) error {
 	return c.Subscribe(ctx, func() {
-		c.lose() // the client subscribes again by itself after a cut
+		c.lose() // the client subscribes again on its own after a cut
 		// If this message is heard, the channel works.
 		go func() { _ = c.Publish(ctx, probeSignal) }()
 	}, c.received)

@@ -17,8 +17,8 @@ func (e *Engine) KeepSlots(since time.Time, slots weir.Call) (lost <-chan struct
 	return e.keeper.KeepSlots(since, e.slots(slots))
 }
 
-// Renew has the leases of slots begin now, if all of them are still held. On a cluster, some of several slots may then begin
-// again though others are lost.
+// Renew restarts the leases of slots, if all of them are still held. On a cluster, it may restart some of several leases
+// although others are lost.
 func (e *Engine) Renew(ctx context.Context, slots weir.Call) (held bool, err error) {
 	for _, p := range e.slots(slots) {
 		s := calls.NewSubmission(wire.Decision{Op: wire.OpRenew, Parts: []wire.Part{p}})

@@ -27,7 +27,7 @@ import (
 // stand for redis in each. PORT is 6379 if left out, for sentinels 26379.
 // PASSWORD and other parts with special characters are percent-encoded.
 //
-// Options follow a question mark. Of the client:
+// Options follow a question mark. Those of the client:
 //
 //	cluster=1 or 0             a cluster, or never look for one
 //	client_name=NAME           as CLIENT LIST shows it
@@ -45,9 +45,8 @@ import (
 // The client closes a connection that stays silent for the timeout. Its calls then fail with an [Error] of the reason
 // Lost, if their contexts allow them to wait longer.
 //
-// And of the engine, as [Options] describe them: prefix, lanes, batch, one_slot=1,
-// deny_new_server=1 and linger. ParseURL returns them beside those of the client,
-// with zeros for the others.
+// Those of the engine, which [Options] describes: prefix, lanes, batch, one_slot=1, deny_new_server=1 and linger.
+// ParseURL returns them beside those of the client, with zeros for the others.
 //
 // An error is a [*URLError], and never holds a password.
 func ParseURL(text string) (rueidis.ClientOption, Options, error) {

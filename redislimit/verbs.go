@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// KeepsDeadlines returns true: a call ends with its context or its Within, whatever the server does.
+// KeepsDeadlines returns true: a call ends with its context or its Within, even if the server hangs.
 func (e *Engine) KeepsDeadlines() bool { return true }
 
 // Clock returns the Clock of the options, which layers around the engine use, too; nil for the server's clock.
@@ -106,7 +106,7 @@ func (e *Engine) Take(ctx context.Context, requests ...weir.Request) (d weir.Dec
 }
 
 // Most calls take one request under one limit. While many callers wait, their memory leaves the processor's caches, so
-// such a take has a submission of its own kind, of which it writes and reads little.
+// such a take has its own kind of submission, and touches little of it.
 
 // newSingle returns a submission for such a take. Every take writes the limit, the key, the lane and the cost of its
 // part. The rest is as here, or as the answer to another such take left it.

@@ -53,9 +53,9 @@ func (e *Engine) Warnings(ctx context.Context) ([]string, error) {
 	return warnings, errors.Join(problems...)
 }
 
-// slotWarning returns a warning if the address leads to a cluster and OneSlot is not set. From then on each call
-// keeps to one slot. The first refusal reveals a server that does not answer INFO cluster; a test write reveals a
-// proxy that refuses nothing.
+// slotWarning returns a warning if the address leads to a cluster and OneSlot is not set. After it each call keeps to
+// one slot. The first refusal reveals a server that does not answer INFO cluster; a test write reveals a proxy that
+// refuses nothing.
 func (e *Engine) slotWarning(ctx context.Context, addr string, node servers.Info) string {
 	if e.options.OneSlot || e.client.Cluster() {
 		return ""

@@ -56,7 +56,7 @@ func (l *Lanes) oneByOne(s *Submission) {
 }
 
 // keyByKey makes a divisible decision with a call for each key. After an error a release or an undo may have been made in
-// part; Redis knows what is left of it.
+// part; Redis knows the rest.
 func (l *Lanes) keyByKey(lane int, d *wire.Decision, ctx context.Context) error {
 	for i := range d.Parts {
 		if d.Parts[i].Joins {

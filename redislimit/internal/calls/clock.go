@@ -9,20 +9,20 @@ import (
 
 const (
 	clockStep   = time.Second      // a larger move of a server's clock is a step
-	clockMemory = 10 * time.Second // after which a measurement may be replaced by a coarser one, because clocks also drift
+	clockMemory = 10 * time.Second // a coarser measurement may replace an older one than this, because clocks also drift
 	clockQuiet  = time.Minute      // between two lines of the log
 )
 
 // serverClock compares the clock of a lane's server with the monotonic clock of this process.
 type serverClock struct {
 	mu        sync.Mutex
-	at        time.Time     // of the last measurement; zero before the first
+	at        time.Time     // time of the last measurement; zero before the first
 	low, high time.Duration // bounds of how much more the server's clock showed than ours
 }
 
 // measure notes that a server answered at the instant now of its clock, in us, a call that was sent and answered at these
-// instants of ours. It returns by how much the server's clock has moved since the last measurement at least, or 0 if that
-// is no step. Calls that overlap with the last measurement tell nothing: their answers may come in another order.
+// instants of ours. It returns the least that the server's clock has moved since the last measurement, or 0 if that is
+// no step. Calls that overlap with the last measurement are ignored: their answers may come in another order.
 func (c *serverClock) measure(now int64, sent, answered time.Time) (moved time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +45,7 @@ func (c *serverClock) measure(now int64, sent, answered time.Time) (moved time.D
 	return moved
 }
 
-// shows returns what the server's clock is expected to show now, in us. Before the first measurement it is what ours shows.
+// shows returns the expected time of the server's clock, in us. Before the first measurement it is the time of ours.
 func (c *serverClock) shows() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *serverClock) shows() int64 {
 	return (time.Since(clockOrigin) + c.low + (c.high-c.low)/2).Microseconds()
 }
 
-// clockOrigin is the instant from which measure counts ours.
+// clockOrigin is the instant that measure counts ours from.
 var clockOrigin = time.Now()
 
 // stepLog logs steps of the servers' clocks, at most one a minute.

@@ -11,12 +11,12 @@ import (
 // of a round trip. In between, more calls may leave as long as they do not wait for a processor, on either side.
 type distance struct {
 	most    int    // calls in flight at a time
-	all     *trips // of all lanes of the engine
+	all     *trips // those of all lanes of the engine
 	several bool   // there are other lanes
 	own     trips
 
 	calls int           // calls in flight up to which a decision leaves at once and alone; 1 nearby, and 0 before the second answer
-	gap   time.Duration // how long after the last call another one leaves with what came meanwhile; 0: not before a return
+	gap   time.Duration // how long after the last call another one leaves with the decisions queued meanwhile; 0: not before a return
 
 	group   int           // calls since calls was last adjusted
 	least   time.Duration // the shortest round trip of these
@@ -24,16 +24,16 @@ type distance struct {
 	waited  bool          // a decision waited meanwhile, because calls were in flight
 }
 
-// A round trip shorter than near is no distance: it is what a call takes on one machine. From far on callers rely on
-// timers, which are up to 1 ms late in an idle program. Round trips exclude what each decision takes.
+// A round trip shorter than near is no distance: a call on one machine takes as long. From far on callers rely on
+// timers, which are up to 1 ms late in an idle program. Round trips exclude the time of each decision.
 const (
 	near           = 120 * time.Microsecond
 	far            = time.Millisecond
 	sure           = 32 // round trips of one lane that show a master farther away than the others
 	fewDecisions   = 8
-	eachOfFew      = 2500 * time.Nanosecond // what a decision takes at least
-	eachOfMany     = 8 * time.Microsecond   // and at most
-	perCall        = 12 * time.Microsecond  // of a round trip: more calls at a time would only wait for each other
+	eachOfFew      = 2500 * time.Nanosecond // the least time of a decision
+	eachOfMany     = 8 * time.Microsecond   // and the most
+	perCall        = 12 * time.Microsecond  // part of a round trip for each call in flight: more would only wait for each other
 	mostCalls      = 32
 	beyond         = 4 // calls of many decisions in flight besides those of one
 	groupSize      = 16

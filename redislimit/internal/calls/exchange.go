@@ -103,7 +103,7 @@ func (l *Lanes) once(lane int, submissions []*Submission) (again bool, err error
 	return again, err
 }
 
-// shows returns what the clock of a lane's server is expected to show, in us.
+// shows returns the expected time of the clock of a lane's server, in us.
 func (l *Lanes) shows(lane int) int64 {
 	if l.setup.Clock != nil {
 		return stored.FloorDiv(l.setup.Clock(), int64(time.Microsecond))

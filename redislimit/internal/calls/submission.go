@@ -11,8 +11,8 @@ import (
 
 // Submission is the decisions of one caller in one call of the script, each on its own.
 //
-// The order of the fields keeps together what a waiting caller writes, what its call writes, and what the caller reads
-// then.
+// The order of the fields groups those that a waiting caller writes, those that its call writes, and those that the
+// caller then reads.
 type Submission struct {
 	done      chan struct{}   // receives once, at the answer
 	Ctx       context.Context // the caller's; nil without a caller
@@ -21,7 +21,7 @@ type Submission struct {
 	state     atomic.Int32 // the holder: open, answered or gone
 
 	position position // in the committer's queue, under its lock
-	Err      error    // of the call as a whole
+	Err      error    // error of the call as a whole
 	Composed Composed
 	One      [1]wire.Decision // most submissions are one decision of one part
 
@@ -82,7 +82,7 @@ type position struct {
 // callers wait, their stacks leave the processor's caches, and each would then fetch its own for this.
 type Composed struct {
 	Asked   bool          // the call has to compose the answer
-	Verb    wire.Op       // of the caller
+	Verb    wire.Op       // the caller's
 	Request int           // the index of the request that has the names
 	Answer  weir.Decision // without the names of its rule and key
 }

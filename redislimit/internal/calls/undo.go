@@ -9,10 +9,10 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// undoLongest is for how long an undo that failed is repeated: as long as Redis knows an identity.
+// undoLongest is how long a failed undo is repeated: as long as Redis knows an identity.
 const undoLongest = time.Minute
 
-// newUndos returns what repeats the undos of an engine.
+// newUndos returns the repeater of an engine's undos.
 func newUndos() *enginekit.Repeater {
 	return enginekit.NewRepeater(enginekit.RepeaterOptions{Most: 10_000, Pause: 50 * time.Millisecond, LongestPause: 5 * time.Second})
 }
@@ -83,7 +83,7 @@ func (u *undo) keepFailed(s *Submission) {
 	u.what = left
 }
 
-// late handles answers whose caller has gone: it undoes what they took.
+// late handles answers whose caller has gone: it undoes their takes.
 func (l *Lanes) late(s *Submission) {
 	if s.state.Load() == noCaller {
 		return

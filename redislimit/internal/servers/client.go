@@ -21,14 +21,14 @@ type Client struct {
 	sender  sender // nil with rueidis
 	script  wire.Sendable
 	rueidis atomic.Pointer[rueidis.Client] // nil until it is connected
-	conns   *connections                   // of a client that openClient made; close closes it
+	conns   *connections                   // those of a client that openClient made; close closes it
 	late    bool                           // it was not connected at first
 	closed  atomic.Bool
 
 	mu     sync.Mutex // held while connecting
 	Dial   func() (rueidis.Client, error)
 	tried  time.Time // when the last attempt ended
-	failed error     // by which it did
+	failed error     // the error of that attempt
 }
 
 // sender is a redislimit.Sender.

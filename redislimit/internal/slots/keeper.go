@@ -15,7 +15,7 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// How the leases of reservations are renewed. A renewal that failed is repeated sooner.
+// How often the leases of reservations are renewed. A failed renewal is repeated sooner.
 const (
 	RenewEvery = 10 * time.Second // or a third of the lease, if that is shorter
 	retryEvery = time.Second      // or a tenth of that
@@ -33,7 +33,7 @@ type kept struct {
 	state   keptState
 	asking  bool
 	partial int       // records in flight that give some of the slots back
-	lost    []*signal // of the reservations, until they are settled
+	lost    []*signal // one for each reservation, until it is settled
 }
 
 type keptState uint8
@@ -194,7 +194,7 @@ func (k *kept) ask() {
 	k.keeper.lanes.Committer(k.part.Lane).Send(s)
 }
 
-// answered reads the answer to what was sent.
+// answered reads the answer to a renewal or a release.
 func (k *kept) answered(s *calls.Submission, sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -271,8 +271,9 @@ type release struct {
 	whole bool // all of them
 }
 
-// Releasing marks slots that a caller releases, and returns what to do with the outcome. whole reports whether the caller
-// releases nothing but all slots that are kept. That can be repeated, because Redis knows the slots by their leases.
+// Releasing marks slots that a caller releases, and returns a function to call with the outcome. whole reports whether
+// the caller releases nothing but all slots that are kept. That can be repeated, because Redis knows the slots by their
+// leases.
 func (k *Keeper) Releasing(parts []wire.Part) (outcome func(succeeded bool), whole bool) {
 	var all []release
 	bans := 0

@@ -25,7 +25,7 @@ const (
 // MostStrangers bounds the states in one value of limits that the writer's rule does not have.
 const MostStrangers = 16
 
-// Keys returns the names of what an engine stores.
+// Keys makes the names of the values that an engine stores.
 type Keys struct {
 	lanes uint64
 	Heads []string // PREFIX:{LANE}: of each lane
@@ -96,7 +96,7 @@ var plain = func() (table [256]bool) {
 	return table
 }()
 
-// AppendEscaped appends a text in which every byte that is not plain is %XX.
+// AppendEscaped appends a text with every byte that is not plain as %XX.
 func AppendEscaped(to []byte, text string) []byte {
 	const digits = "0123456789ABCDEF"
 	done := 0

@@ -1,4 +1,4 @@
-// Package stored has the form in which Redis keeps limits: their numbers, the names of their keys, and the work that
+// Package stored has the form of limits in Redis: their numbers, the names of their keys, and the work that
 // reading them costs. Times are in microseconds.
 package stored
 
@@ -44,10 +44,10 @@ const (
 	KindBan
 )
 
-// form is that of states of fixed size.
+// form is the layout of states of fixed size.
 type form struct {
 	Numbers string // as string.pack has them
-	Count   int    // how many they are, by which the script knows the form
+	Count   int    // how many they are; the script knows the form by this
 	Bytes   int
 }
 
@@ -64,11 +64,11 @@ func (k kind) form() form {
 // Limit is a weir.Limit in the form of the script, with all times in us.
 type Limit struct {
 	Kind     kind
-	Fixed    bool // the states have a fixed size, and those of one rule and key one value; the script replies with them, and otherwise with waits and room
+	Fixed    bool // the states have a fixed size, and those of one rule and key share one value; the script replies with them, and otherwise with waits and room
 	Form     form
 	Capacity int64
 	Letter   string // the name of the algorithm
-	Identity string // of a state of fixed size in its value
+	Identity string // name of a state of fixed size in its value
 	State    string // the name of a key's value
 	Denied   bool   // a refusal may be written
 	Weight   int    // see work
@@ -79,13 +79,13 @@ type Limit struct {
 	Period, Origin, Gap int64
 	Weighs, Gate        bool
 
-	Den, Unit int64 // of a bucket: a unit takes unit/den us
+	Den, Unit int64 // for a bucket: a unit takes unit/den us
 	most      int64 // the most units that one call can record on a bucket
 	Fill      Span  // time of the burst
-	Early     Span  // of a leaky bucket: by how much a release is earlier than TAT after it
+	Early     Span  // for a leaky bucket: how much earlier a release is than TAT after it
 
 	Functions enginekit.Functions // in ticks
-	quota     *quota              // of a quota
+	quota     *quota              // nil unless the limit is one
 }
 
 // Ban has the numbers of a ban: how many strikes within a time begin it, and how long it lasts.

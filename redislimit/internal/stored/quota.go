@@ -16,7 +16,7 @@ type quota struct {
 // Boundaries are those of two windows, one behind the other, in us.
 type Boundaries [3]int64
 
-// late is how far the clock of a server may be behind what the process expects without another round trip. If it is
+// late is how far the clock of a server may be behind the expected time without another round trip. If it is
 // ahead, the second window covers that.
 const late = int64(time.Minute / Tick)
 

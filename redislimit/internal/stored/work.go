@@ -11,9 +11,9 @@ import (
 // of work is 2 µs.
 const (
 	MostWork  = 1000
-	MostHeavy = 660 // of heavy states, because a decision on one may also have to copy it
+	MostHeavy = 660 // work of heavy states, because a decision on one may also have to copy it
 	HeavyWork = 16  // from here on, work is mostly the reading of the state
-	LaterWork = 8   // of a further decision on a state that has been read
+	LaterWork = 8   // work of a further decision on a state that has been read
 
 	// MostExtra is the number of entries that a log or a gate may have above its limit before it refuses a record.
 	MostExtra = 512
@@ -47,7 +47,7 @@ func (l *Limit) work() int {
 	return int(2 + bytes/1536)
 }
 
-// checkWork refuses a rule of which one decision would read more entries than a call may.
+// checkWork refuses a rule if one decision on it would read more entries than a call may.
 func checkWork(r *weir.Rule, limits []Limit) error {
 	total := 0
 	for i := range limits {

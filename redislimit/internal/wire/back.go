@@ -6,7 +6,7 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/stored"
 )
 
-// Undos returns the undos of a take, as often as times says. Each part is undone at the instant at which the script wrote
+// Undos returns the undos of a take, as often as times says. Each part is undone at the instant when the script wrote
 // it. That differs between parts only after a clock has run back.
 func (d *Decision) Undos(times int64) (undos []Decision) {
 	parts := d.Repeated(times)
@@ -47,7 +47,7 @@ func Settlements(parts []Part, taken []int64) (undos []Decision) {
 	return undos
 }
 
-// Wrote returns the instant at which an admitted take wrote the part, in us.
+// Wrote returns when an admitted take wrote the part, in us.
 func (p *Part) Wrote() int64 { return p.wrote }
 
 // Withdrawal returns the decision that gives n units of a booking back.
@@ -61,7 +61,7 @@ func (d *Decision) Withdrawal(n int64) Decision {
 	return Decision{Op: OpWithdraw, Parts: parts, Due: d.Due, Now: d.Now}
 }
 
-// booked fills in the numbers of the state after the booking, and of the state in which n of its units came back.
+// booked fills in the numbers of the state after the booking, and of the state after n of its units came back.
 func (p *Part) booked(now, due, n int64) {
 	l := p.Limit
 	q := &past{bookedTo: [3]float64{math.Inf(1), 0, 0}} // the numbers of no state

@@ -15,7 +15,7 @@ type Batch struct {
 	Args   []byte
 	Spent  []byte    // of each decision, if DenyNewServer is set
 	Long   []byte    // the numbers of the keys of long logs
-	Now    int64     // us; what the server's clock is expected to show
+	Now    int64     // us; the expected time of the server's clock
 	Shards bool      // releases of slots are published on shards of a cluster
 	last   *Decision // the previous one, if it can be repeated
 	asked  Op        // its operation when it was added
@@ -29,7 +29,7 @@ type run struct {
 	at, end            int // where args has the count, and the end of args when they were added
 }
 
-// What a batch begins with: whether the script needs the functions of these, a byte each.
+// The beginning of a batch: a byte for each of these, which says whether the script needs its functions.
 const (
 	withBuckets = iota
 	withWindows

@@ -31,7 +31,7 @@ type Decision struct {
 	Most  int64 // for the identity of an opUpTo, the most times that its caller asked for; 0 if times says it
 	Times int64 // for an opUpTo, the most times to take the costs; once answered, the times taken
 
-	Longest int64   // us; of an opBook
+	Longest int64   // us; for an opBook
 	Due     int64   // us; the instant of a booking
 	Space   float64 // us; when all limits have space for the booking
 
@@ -48,14 +48,14 @@ type Part struct {
 	Request int  // index of its request
 	Joins   bool // an earlier part of the decision has the same value in Redis
 	Lease   uint64
-	Spared  bool  // of a ban: no refusal counts, because the caller waits
+	Spared  bool  // for a ban: no refusal counts, because the caller waits
 	wrote   int64 // us; when an admitted take was written
 	Measure enginekit.Measure
 	Stored  [6]float64 // the numbers of the state before the decision
-	past    *past      // of what an undo or a withdrawal gives back; nil without an answer
+	past    *past      // describes the decision that an undo or a withdrawal reverses; nil without an answer
 }
 
-// past is what a decision that gives units back says about the one that took them.
+// past describes, for a decision that gives units back, the one that took them.
 type past struct {
 	left stored.Span // for the undo of a leaky bucket: TAT after the take
 	told float64     // and the newest release before it

@@ -13,8 +13,8 @@ func (d *Decision) Identify(k *stored.Keys, identity string) {
 	}
 }
 
-// TakesAgain makes a take up to wanted times, of up to fresh times now, recognise its identity whatever the limit was when
-// it was made.
+// TakesAgain makes a take up to wanted times, of up to fresh times now, recognise its identity even if the limit was
+// another one when it was made.
 func (d *Decision) TakesAgain(wanted, fresh int64) {
 	switch {
 	case d.Op == OpPeek && wanted > 1:

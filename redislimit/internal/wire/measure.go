@@ -12,8 +12,8 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/stored"
 )
 
-// measured computes what the script did not return, from the state before the decision. The answer then has one source,
-// and the script only has to decide correctly whether to admit.
+// measured computes the values that the script did not return, from the state before the decision. The answer then has
+// one source, and the script only has to decide correctly whether to admit.
 func (p *Part) measured(d *Decision, now int64, wrote bool, space *[6]int64) {
 	m, l := &p.Measure, p.Limit
 	m.Cost, m.Capacity, m.CountsDenied = p.Cost, l.Capacity, l.Denied
@@ -44,7 +44,7 @@ func (p *Part) measured(d *Decision, now int64, wrote bool, space *[6]int64) {
 	l.Functions.Measure(m, op, &s, now, stored.Tick, wrote)
 }
 
-// RefusedToRecord reports whether a log or gate has no space for what a record would add.
+// RefusedToRecord reports whether a log or gate has no space for the entries of a record.
 func (d *Decision) RefusedToRecord() bool {
 	return d.Err == nil && slices.ContainsFunc(d.Parts, func(p Part) bool { return p.Measure.Full })
 }
@@ -118,8 +118,8 @@ func (d *Decision) undone() {
 	}
 }
 
-// measureBooking computes what the script did not return: the state after a booking, or the wait until a refused one is
-// admitted.
+// measureBooking computes the values that the script did not return: the state after a booking, or the wait until a
+// refused one is admitted.
 func (d *Decision) measureBooking(now int64, withheld bool) {
 	latest := int64(0)
 	for i := range d.Parts {
@@ -206,7 +206,7 @@ func (d *Decision) keys() string {
 	return strings.Join(keys, " or of ")
 }
 
-// Next returns the time until the rates of an admitted decision admit the same again, as far as the answer tells.
+// Next returns the time until the rates of an admitted decision admit the same again, by the states in the answer.
 func (d *Decision) Next() (wait time.Duration) {
 	for i := range d.Parts {
 		p := &d.Parts[i]

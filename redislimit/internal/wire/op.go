@@ -40,7 +40,7 @@ func (o Op) Verb() weir.Op {
 	return weir.OpTake
 }
 
-// opWords are what the script calls them. It calls more of what precedes a decision by words.
+// opWords are the script's names for them. The script also has words for other things that precede a decision.
 var opWords = [...]string{OpPeek: "peek", OpTake: "take", OpRecord: "record", OpReset: "reset", OpUndo: "undo", OpUpTo: "upto", OpRenew: "renew", OpBook: "book", OpWithdraw: "withdraw"}
 
 // flags of a decision in the reply.

@@ -28,7 +28,7 @@ var Script = sync.OnceValue(func() (c Sendable) {
 	for _, name := range scriptOrder {
 		text, err := scriptFiles.ReadFile("script/" + name + ".lua")
 		if err != nil {
-			panic(err) // of a name that is not embedded
+			panic(err) // a name that is not embedded
 		}
 		files.Write(text)
 	}
