@@ -51,3 +51,14 @@ func NoSubcommand(hint string) func(*cobra.Command, []string) error {
 		return cmd.Help()
 	}
 }
+
+// Arguments refuses fewer arguments than least, or more than most. want says what a command takes.
+func Arguments(least, most int, want string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && len(args) <= most {
+			return nil
+		}
+		name := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+		return fmt.Errorf("%s: %s, want %s", name, Plural(int64(len(args)), "argument"), want)
+	}
+}

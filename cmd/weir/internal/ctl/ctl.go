@@ -86,12 +86,7 @@ type answer struct {
 
 // exactly refuses other arguments than these.
 func exactly(words ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == len(words) {
-			return nil
-		}
-		return fmt.Errorf("ctl %s: %s, want %s", cmd.Name(), cli.Plural(int64(len(args)), "argument"), cmp.Or(strings.Join(words, " "), "none"))
-	}
+	return cli.Arguments(len(words), len(words), cmp.Or(strings.Join(words, " "), "none"))
 }
 
 func (c *control) peek() *cobra.Command {

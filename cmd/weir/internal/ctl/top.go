@@ -25,7 +25,7 @@ func ruleName(rule string, isShadow bool) string {
 func (c *control) top() *cobra.Command {
 	by, n, watch := "taken", 10, false
 	cmd := &cobra.Command{
-		Use: "top [RULE]", Short: "List the keys with the most calls, or nearest to their limit", Example: "  weir ctl top login --by refused\n  weir ctl top login --by used -n 20\n  weir ctl top --watch", Args: cobra.MaximumNArgs(1),
+		Use: "top [RULE]", Short: "List the keys with the most calls, or nearest to their limit", Example: "  weir ctl top login --by refused\n  weir ctl top login --by used -n 20\n  weir ctl top --watch", Args: cli.Arguments(0, 1, "one RULE at most"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if watch {
 				s := &screen{lines: n, by: by, given: cmd.Flags().Changed("by"), rules: map[string]live.RuleLine{}}

@@ -49,7 +49,7 @@ rules read.`,
 		Example: `  weir rules import nginx nginx.conf > weir.yaml
   weir rules import nginx --log-format nginx.conf
   ssh proxy cat nginx.conf | weir rules import nginx -`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Arguments(1, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			made, err := importNginx(args[0], cmd.InOrStdin())
 			if err != nil {
@@ -93,7 +93,7 @@ rate_limit. weir serve --compat envoyproxy takes those files unchanged, and coun
 as envoyproxy/ratelimit does. Our own rules take from all limits of a call, or from
 none of them.`,
 		Example: `  weir rules import envoyproxy config > weir.yaml`,
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Arguments(1, 1, "FILE or DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			environment, err := envoyproxy.Read(os.Getenv, false)
 			if err != nil {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,7 @@ rule login alone.`,
 		Example: `  weir token new shop take >> tokens
   weir token new ops admin metrics >> tokens
   weir token new search take:search refund:search >> tokens`,
-		Args: cobra.MinimumNArgs(2),
+		Args: cli.Arguments(2, math.MaxInt, "NAME SCOPE..."),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token, form := auth.NewToken()
 			line := strings.Join(append([]string{args[0], form}, args[1:]...), " ")

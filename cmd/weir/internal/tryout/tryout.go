@@ -37,13 +37,8 @@ nor this command sends opened files to another machine.
 DIR is the folder playground of a release archive, or one that scripts/playground.sh
 has built. The command prints the address, and ends with Ctrl-C.`,
 		Example: `  weir playground playground`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("playground: %s, want the folder of the page", cli.Plural(int64(len(args)), "argument"))
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0], cmd.OutOrStdout()) },
+		Args:    cli.Arguments(1, 1, "the folder of the page"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0], cmd.OutOrStdout()) },
 	}
 }
 
