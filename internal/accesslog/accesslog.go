@@ -89,7 +89,8 @@ func (r *Reader) Read(name string, log io.Reader, each func(e *Entry) (why strin
 	}
 	stop := make(chan struct{})
 	defer close(stop)
-	reading := reading{Reader: r, name: name, each: each, pieces: pump(log, stop)}
+	reading := reading{Reader: r, name: name, each: each}
+	reading.pieces, reading.read = pump(log, stop)
 	if err := reading.all(); err != nil {
 		return fmt.Errorf("read %s after line %d: %w", name, reading.number, err)
 	}
@@ -109,7 +110,8 @@ type reading struct {
 	name   string
 	each   func(e *Entry) (why string, err error)
 	pieces <-chan piece
-	number int64 // of the last line
+	read   chan<- []byte // the texts of pieces that are read
+	number int64         // of the last line
 	layout *layout
 }
 
@@ -188,6 +190,10 @@ func (r *reading) piece(p piece) error {
 		if err := r.line(line, p.long); err != nil {
 			return err
 		}
+	}
+	select {
+	case r.read <- p.text:
+	default:
 	}
 	return nil
 }

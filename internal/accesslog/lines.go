@@ -24,14 +24,15 @@ type piece struct {
 	err  error
 }
 
-// pump reads a log on a goroutine of its own, so that a slow pipe can be left.
-func pump(log io.Reader, stop <-chan struct{}) <-chan piece {
-	pieces := make(chan piece, 2)
+// pump reads a log on a goroutine of its own, so that a slow pipe can be left. It uses the texts that come back in read again: a log
+// would otherwise leave as much garbage as it is long, of which the collector lets heaps of the size of all that is kept grow.
+func pump(log io.Reader, stop <-chan struct{}) (pieces <-chan piece, read chan<- []byte) {
+	cut, back := make(chan piece, 2), make(chan []byte, 4)
 	go func() {
-		defer close(pieces)
+		defer close(cut)
 		send := func(p piece) bool {
 			select {
-			case pieces <- p:
+			case cut <- p:
 				return true
 			case <-stop:
 				return false
@@ -39,21 +40,33 @@ func pump(log io.Reader, stop <-chan struct{}) <-chan piece {
 		}
 		opened, err := openLog(log)
 		if err == nil {
-			err = cutPieces(opened, send)
+			err = cutPieces(opened, back, send)
 		}
 		if err != io.EOF {
 			send(piece{err: err})
 		}
 	}()
-	return pieces
+	return cut, back
+}
+
+// bufferOf returns a buffer of a size, one of those that came back if it is large enough.
+func bufferOf(size int, back <-chan []byte) []byte {
+	select {
+	case old := <-back:
+		if cap(old) >= size {
+			return old[:size]
+		}
+	default:
+	}
+	return make([]byte, max(size, 2*readSize))[:size]
 }
 
 // cutPieces sends a log in pieces, and returns the error that ended it.
-func cutPieces(log io.Reader, send func(piece) bool) error {
+func cutPieces(log io.Reader, back <-chan []byte, send func(piece) bool) error {
 	var rest []byte // of a line that is not complete
 	tooLong := false
 	for {
-		buffer := make([]byte, len(rest)+readSize)
+		buffer := bufferOf(len(rest)+readSize, back)
 		n, err := log.Read(buffer[copy(buffer, rest):])
 		text := buffer[:len(rest)+n]
 		if tooLong { // its beginning was sent
@@ -77,7 +90,7 @@ func cutPieces(log io.Reader, send func(piece) bool) error {
 		}
 		if len(rest) > maxLine+1 { // with the end of a line of Windows
 			tooLong = true
-			if !send(piece{text: rest, long: true}) {
+			if !send(piece{text: bytes.Clone(rest), long: true}) { // the lines before it have the buffer
 				return io.EOF
 			}
 			rest = nil
