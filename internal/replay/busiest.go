@@ -61,7 +61,7 @@ func BusiestOf(instants iter.Seq[[]int64], first, last time.Time) []Busiest {
 }
 
 func (t *Traffic) busiest(windows []time.Duration) []Busiest {
-	if len(t.events) == 0 {
+	if t.events.n == 0 {
 		return []Busiest{}
 	}
 	return busiest(windows, t.first, t.last, func(yield func([]Event) bool) {

@@ -20,7 +20,7 @@ type Options struct {
 // refused event does not change later events, because a log cannot tell how its client would have reacted.
 func (t *Traffic) Replay(candidates []Candidate, options Options) (Report, error) {
 	t.group()
-	progress := tape.Progress{Tell: options.Progress, Of: int64(len(t.events)) * int64(len(candidates))}
+	progress := tape.Progress{Tell: options.Progress, Of: int64(t.events.n) * int64(len(candidates))}
 	report := t.report()
 	report.Busiest = t.busiest(windowsOf(candidates))
 	report.Unshown = t.unshown(&report, candidates)

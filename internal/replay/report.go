@@ -162,7 +162,7 @@ func (t *Traffic) reading() Reading {
 // report returns the figures that do not depend on a candidate.
 func (t *Traffic) report() Report {
 	r := Report{Reading: t.reading(), Keys: len(t.keys), Limits: []LimitReport{}}
-	if len(t.events) > 0 {
+	if t.events.n > 0 {
 		r.First, r.Last = time.Unix(0, t.first).UTC(), time.Unix(0, t.last).UTC()
 	}
 	return r

@@ -30,7 +30,7 @@ type search struct {
 }
 
 func newSearch(t *Traffic, target Target) *search {
-	s := &search{traffic: t, target: target, requests: int64(len(t.events)), totals: make([]int64, len(t.keys)), single: 1}
+	s := &search{traffic: t, target: target, requests: int64(t.events.n), totals: make([]int64, len(t.keys)), single: 1}
 	s.offered = newUnitsByWindow(target.window())
 	for key := range t.keys {
 		for _, e := range t.of(key) {
@@ -195,7 +195,7 @@ func (s *search) together() (*Together, error) {
 	if err != nil {
 		return nil, err
 	}
-	events := slices.Clone(s.traffic.events)
+	events := slices.AppendSeq(make([]Event, 0, s.traffic.events.n), s.traffic.All())
 	slices.SortFunc(events, func(a, b Event) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Cost, b.Cost)) })
 	found := &Together{Limit: limit.String()}
 	for _, e := range events {

@@ -102,7 +102,7 @@ func replayed(t *testing.T, traffic *Traffic, limit string) (refused int64, keys
 func TestSuggestionsJustMeetTheirTarget(t *testing.T) {
 	for name, traffic := range map[string]*Traffic{"made up": skewedLog(t, 1500), "real": realTraffic(t)} {
 		traffic.group()
-		requests := float64(len(traffic.events))
+		requests := float64(traffic.events.n)
 		all := newSearch(traffic, Target{})
 		sorted, capacity := all.totals, all.peak*3/4
 		for _, test := range []struct {

@@ -127,7 +127,7 @@ func TestALimitForAllIsAsLooseAsItMayBe(t *testing.T) {
 // excess counts the requests that find their window of the clock full, the cheapest of an instant first.
 func excess(traffic *Traffic, found Suggestions) (refused int64) {
 	period := int64(map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour, "10s": 10 * time.Second, "d": 24 * time.Hour}[found.PeakIn])
-	events := slices.Clone(traffic.events)
+	events := slices.Collect(traffic.All())
 	slices.SortFunc(events, func(a, b Event) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Cost, b.Cost)) })
 	used := map[int64]int64{}
 	for _, e := range events {
@@ -208,7 +208,7 @@ func (l replayedLimit) meets(traffic *Traffic, target Target) bool {
 	keys := float64(len(traffic.keys))
 	switch target.kind {
 	case refuseRequests:
-		return float64(l.Refused) <= share*float64(len(traffic.events))+1e-9
+		return float64(l.Refused) <= share*float64(traffic.events.n)+1e-9
 	case refuseClients:
 		return float64(l.KeysRefused) <= share*keys+1e-9
 	}

@@ -9,17 +9,15 @@
 package replay
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 
 	"github.com/weirflow/weir/internal/accesslog"
 )
 
-// Traffic holds the events of access logs: a key and a time each. It needs 16 to 36 bytes for each line, and
+// Traffic holds the events of access logs: a key and a time each. It needs 16 bytes for each line, and
 // about 100 bytes plus the text for each distinct key.
 type Traffic struct {
 	logs  *accesslog.Reader
@@ -30,8 +28,8 @@ type Traffic struct {
 	ids  map[string]uint32
 	keys []string // by id
 
-	events      []Event
-	starts      []int // grouped by key: events[starts[id]:starts[id+1]] are those of a key
+	events      events
+	starts      []int // grouped by key: the events from starts[id] to before starts[id+1] are those of a key
 	first, last int64 // the earliest and the latest time
 
 	mostEvents, mostKeys int
@@ -40,7 +38,7 @@ type Traffic struct {
 	ended bool
 }
 
-// The bounds of the memory of a Traffic: 9 GB of events, and as much of keys.
+// The bounds of the memory of a Traffic: 4 GB of events, and about as much of keys.
 const (
 	mostEvents = 250_000_000
 	mostKeys   = 1 << 25
@@ -103,14 +101,14 @@ func (t *Traffic) entry(e *accesslog.Entry) (why string, err error) {
 	if why != "" {
 		return why, nil
 	}
-	if t.full != nil && len(t.events)%looks == looks-1 {
+	if t.full != nil && t.events.n%looks == looks-1 {
 		if t.ended = t.full(); t.ended {
 			return "", errFull
 		}
 	}
 	id, known := t.ids[string(key)]
 	switch {
-	case len(t.events) >= t.mostEvents:
+	case t.events.n >= t.mostEvents:
 		return whyTooMany, nil
 	case !known && len(t.keys) >= t.mostKeys:
 		return whyTooMixed, nil
@@ -125,23 +123,23 @@ func (t *Traffic) entry(e *accesslog.Entry) (why string, err error) {
 }
 
 func (t *Traffic) add(e Event) {
-	if len(t.events) == 0 {
+	if t.events.n == 0 {
 		t.first, t.last = e.At, e.At
 	}
 	t.first, t.last = min(t.first, e.At), max(t.last, e.At)
-	t.events = append(t.events, e)
+	t.events.add(e)
 }
 
 // cut drops the events outside the time that counts, which may depend on the end of the logs, and keys without events.
 func (t *Traffic) cut() {
 	from, to := t.reader().Span()
-	if len(t.events) == 0 || t.first >= from && t.last < to {
+	if t.events.n == 0 || t.first >= from && t.last < to {
 		return
 	}
-	events, keys := t.events, t.keys
-	t.events, t.keys, t.ids = nil, nil, map[string]uint32{}
+	all, keys := t.events, t.keys
+	t.events, t.keys, t.ids = events{}, nil, map[string]uint32{}
 	t.first, t.last = 0, 0
-	for _, e := range events {
+	for e := range all.seq() {
 		if e.At < from || e.At >= to {
 			t.reader().Leave(1)
 			continue
@@ -168,18 +166,12 @@ func (t *Traffic) Reasons() []accesslog.Reason { return t.reader().Reasons() }
 // Keys returns the number of distinct keys, Events that of the lines that count, and First and Last their earliest and latest time,
 // or 0 without any.
 func (t *Traffic) Keys() int    { return len(t.keys) }
-func (t *Traffic) Events() int  { return len(t.events) }
+func (t *Traffic) Events() int  { return t.events.n }
 func (t *Traffic) First() int64 { return t.first }
 func (t *Traffic) Last() int64  { return t.last }
 
-// Event is a line that counts: its time, the number of its key, and its cost.
-type Event struct {
-	At        int64
-	Key, Cost uint32
-}
-
 // All returns the events in no order.
-func (t *Traffic) All() iter.Seq[Event] { return slices.Values(t.events) }
+func (t *Traffic) All() iter.Seq[Event] { return t.events.seq() }
 
 // group sorts the events by key, time and cost, unless that is done.
 //
@@ -190,14 +182,8 @@ func (t *Traffic) group() {
 		return
 	}
 	t.cut()
-	slices.SortFunc(t.events, func(a, b Event) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.At, b.At), cmp.Compare(a.Cost, b.Cost))
-	})
-	t.starts = make([]int, len(t.keys)+1)
-	for i, e := range t.events {
-		t.starts[e.Key+1] = i + 1
-	}
+	t.starts = t.events.group(len(t.keys))
 }
 
 // of returns the events of one key in order. The caller has called group.
-func (t *Traffic) of(key int) []Event { return t.events[t.starts[key]:t.starts[key+1]] }
+func (t *Traffic) of(key int) []Event { return t.events.part(t.starts[key], t.starts[key+1]) }

@@ -78,7 +78,7 @@ func (u *Unshown) reaches(n int64) int64 {
 
 // unshown returns the limits of candidates that the traffic cannot show.
 func (t *Traffic) unshown(r *Report, candidates []Candidate) (all []Unshown) {
-	if len(t.events) == 0 {
+	if t.events.n == 0 {
 		return nil
 	}
 	var limits []weir.Limit
