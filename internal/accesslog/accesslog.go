@@ -10,9 +10,9 @@
 //		…
 //	})
 //
-// The reader settles the format of a log after its first 1,000 lines, or after what a pipe brings in 2 seconds, and
-// [Reader.Found] says which, and what it takes for the time and for the client. It counts each line that it cannot read,
-// with a reason.
+// The reader settles the format of a log after its first 1,000 lines, or after the lines that a pipe delivers in 2
+// seconds. [Reader.Found] returns the format, and the variables that it takes for the time and for the client. It counts
+// each line that it cannot read, with a reason.
 //
 // The types are not safe for concurrent use.
 package accesslog
@@ -49,7 +49,7 @@ type Reader struct {
 	keep    func(e *Entry) bool // or nil
 }
 
-// NewReader returns a Reader. Its error names an unknown format, or what is wrong with a pattern.
+// NewReader returns a Reader. Its error names an unknown format, or the fault of a pattern.
 func NewReader(o Options) (*Reader, error) {
 	told, err := formatsOf(o.Format)
 	if err != nil {
@@ -58,9 +58,9 @@ func NewReader(o Options) (*Reader, error) {
 	return &Reader{Tally: newTally(), options: o, told: told, clients: newClients(o.Client), span: newSpan(o.Since, o.Until)}, nil
 }
 
-// Want returns the slot of a field. Call it before reading. Every format may have these fields, where its own words put
-// them: ip, client, method, path (without the query), query, uri, status, user, referer, agent, host, and header.NAME.
-// Any other name is a variable of a pattern, a column, or a field of JSON lines, in which dots name a nested field.
+// Want returns the slot of a field. Call it before reading. Every format may have these fields, under its own names: ip,
+// client, method, path (without the query), query, uri, status, user, referer, agent, host, and header.NAME. Any other
+// name is a variable of a pattern, a column, or a field of JSON lines, in which dots name a nested field.
 //
 // The ip is the key that every front gives a client, and the client is its address, as the options choose it.
 func (r *Reader) Want(name string) Slot {
@@ -78,11 +78,11 @@ func (r *Reader) WantKey(name string) Slot {
 	return slot
 }
 
-// Keep makes the Reader leave out the entries for which keep returns false.
+// Keep makes the Reader leave out an entry if keep returns false.
 func (r *Reader) Keep(keep func(e *Entry) bool) { r.keep = keep }
 
-// Read calls each with the entries of a log, plain or gzip, in its order. The entry is valid until each returns. A line for
-// which each returns a reason counts as rejected. An error of each stops the reading.
+// Read calls each with the entries of a log, plain or gzip, in its order. The entry is valid until each returns. If each
+// returns a reason, the line counts as rejected. An error of each stops the reading.
 func (r *Reader) Read(name string, log io.Reader, each func(e *Entry) (why string, err error)) error {
 	if log == nil {
 		return fmt.Errorf("read %s: the reader is nil", name)
@@ -97,7 +97,7 @@ func (r *Reader) Read(name string, log io.Reader, each func(e *Entry) (why strin
 	return nil
 }
 
-// The bounds of what is looked at before the format of a log is settled.
+// The bounds of the lines read before the format of a log is settled.
 const (
 	sampleLines = 1000
 	sampleBytes = 4 << 20
@@ -111,7 +111,7 @@ type reading struct {
 	each   func(e *Entry) (why string, err error)
 	pieces <-chan piece
 	read   chan<- []byte // the texts of pieces that are read
-	number int64         // of the last line
+	number int64         // number of the last line
 	layout *layout
 }
 

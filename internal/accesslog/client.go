@@ -8,13 +8,13 @@ import (
 	"github.com/weirflow/weir/front"
 )
 
-// client is who sent a request, or why that is not known.
+// client is the client of a request, or the reason why it is not known.
 type client struct {
 	key, address string
 	why          string
 }
 
-// The bounds of the clients that are remembered by the texts that name them: how many, and how long a text is.
+// The bounds of the remembered clients: their number, and the length of the text that names one.
 const (
 	maxClients    = 1 << 16
 	maxClientText = 256

@@ -2,7 +2,7 @@ package accesslog
 
 import "bytes"
 
-// columns reads lines of values between separators. Where quotes are read, a value in quotes may hold separators, and its quotes
+// columns reads lines of values between separators. With quotes, a quoted value may hold separators, and its own quotes
 // are doubled.
 type columns struct {
 	names     []string

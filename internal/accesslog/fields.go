@@ -35,7 +35,7 @@ type source struct {
 	query string // the variable with the query that belongs to the value; empty for none
 }
 
-// The names of what formats hold. Names that may also mean a duration come last.
+// The names of the variables of formats. Names that may also mean a duration come last.
 var (
 	timeNames = []string{"time_local", "timestamp", "@timestamp", "time_iso8601", "msec", "StartUTC", "start_time", "date_time",
 		"request_creation_time", "datetime", "log_time", "EdgeStartTimestamp", "EdgeEndTimestamp", "ts", "date", "time"}
@@ -50,8 +50,8 @@ var (
 // forwardedLines holds all lines of a field that a request may have several times.
 const forwardedLines = "request.headers.X-Forwarded-For.*"
 
-// allHeaders is there in a line that has all header fields of its request, so that a field which it lacks is one that the request did
-// not have. It has the value of a field that a request does not have: a dash.
+// allHeaders is present in a line that has all header fields of its request: the request did not have a field that the
+// line lacks. Its value is that of a missing field, a dash.
 const allHeaders = "request.headers.-"
 
 // parameterOf returns the query parameter that a name is of, query.NAME or nginx's arg_NAME, or "".
@@ -74,7 +74,7 @@ func parameterSources(parameter string) []source {
 		taking(of(whole), "query", "query_string", "args", "cs-uri-query"), taking(of(queryOf), "path"))
 }
 
-// dash is the value of what a request does not have.
+// dash is the value of a field that a request does not have.
 var dash = []byte("-")
 
 // parameterIn returns the value of a parameter, decoded, or a dash.

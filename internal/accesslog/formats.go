@@ -24,7 +24,7 @@ type format struct {
 	pattern string
 	time    string
 	client  string
-	needs   string // further variables without which it is another format
+	needs   string // further variables that the format must have
 	front   bool   // the list of addresses stands in front, where most servers write the client
 	stamp   Stamp
 	took    string            // the variable with the duration of the request
@@ -41,7 +41,7 @@ const (
 	byPattern shape = iota
 	byJSON
 	byColumns // named by the first line
-	byFields  // of the W3C: named by lines that begin with #Fields:
+	byFields  // the W3C's: named by lines that begin with #Fields:
 )
 
 const (
@@ -98,7 +98,7 @@ var formats = []format{
 	{name: "csv", shape: byColumns},
 }
 
-// wrappers are what collectors write in front of the lines of a server, or around them.
+// wrappers are the texts that collectors write in front of the lines of a server, or around them.
 var wrappers = []format{
 	{name: "no collector", pattern: `$line`},
 	{name: "docker", shape: byJSON},
@@ -115,12 +115,12 @@ var wrappers = []format{
 
 // Variables that are read in a way of their own, and those of wrappers that hold the line of the server.
 const (
-	clientPort = "client_port" // of an address and a port, without brackets around IPv6
+	clientPort = "client_port" // an address and a port, without brackets around IPv6
 	restOfLine = "line"
 	dockerLine = "log"
 )
 
-// checks are what the values of some variables must be, or the pattern does not fit.
+// checks are conditions on the values of some variables. Without them the pattern does not fit.
 var checks = map[string]func([]byte) bool{
 	"status":               func(b []byte) bool { return len(b) == 3 && allDigits(b) },
 	"vhost":                isHostName,

@@ -12,7 +12,7 @@ type Found struct {
 	Log    string `json:"log"`
 	Format string `json:"format"`
 	Why    string `json:"why"`
-	Time   string `json:"time"`   // the variable that is taken for the time, its resolution, and what it is the time of
+	Time   string `json:"time"`   // the variable that is taken for the time, its resolution, and which end of the request it stamps
 	Client string `json:"client"` // the variable that is taken for the client
 }
 

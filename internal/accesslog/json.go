@@ -196,7 +196,7 @@ func (o *object) unescape(text []byte) ([]byte, bool) {
 			}
 			i += 4
 			char := rune(r)
-			if utf16.IsSurrogate(char) { // of a pair, or alone, which stands for no character
+			if utf16.IsSurrogate(char) { // half of a pair, or alone and then no character
 				char = utf8.RuneError
 				if i+6 < len(text) && text[i+1] == '\\' && text[i+2] == 'u' {
 					low, err := strconv.ParseUint(string(text[i+3:i+7]), 16, 16)

@@ -24,7 +24,7 @@ type layout struct {
 	format *format
 	names  []string
 	split  splitter
-	values [][]byte // of the last line, by name
+	values [][]byte // the values of the last line, by name
 	fits   string   // why it was chosen
 
 	wrapper   *format
@@ -50,7 +50,7 @@ type layout struct {
 type chosen struct {
 	time, clock, client, forwarded, took string // clock is the second column of a time
 	timeAt, clockAt, tookAt, userAt      int
-	linesAt                              int   // of a list in several lines
+	linesAt                              int   // the place of a list in several lines
 	peerAt, forwardedAt                  []int // the best first
 }
 
@@ -67,8 +67,8 @@ type placed struct {
 	query int // the place of the query that belongs to the value, or -1
 }
 
-// newLayout returns the layout of a format for lines such as these, and whether they have what makes the format. Without it the
-// layout reads them as far as it can, for a format that the user has named.
+// newLayout returns the layout of a format for lines such as these, and whether they have the parts that the format must
+// have. Without these the layout reads what it can, for a format that the user has named.
 func newLayout(f *format, lines [][]byte, r *Reader) (l *layout, has bool) {
 	l = &layout{format: f, clients: &r.clients}
 	switch f.shape {

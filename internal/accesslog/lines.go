@@ -63,7 +63,7 @@ func bufferOf(size int, back <-chan []byte) []byte {
 
 // cutPieces sends a log in pieces, and returns the error that ended it.
 func cutPieces(log io.Reader, back <-chan []byte, send func(piece) bool) error {
-	var rest []byte // of a line that is not complete
+	var rest []byte // the part of an incomplete line
 	tooLong := false
 	for {
 		buffer := bufferOf(len(rest)+readSize, back)
@@ -114,8 +114,8 @@ func openLog(r io.Reader) (*bufio.Reader, error) {
 	return log, nil
 }
 
-// members reads the members of a gzip file, one after the other, and the zeros behind them with which tapes and some copies fill
-// their last block.
+// members reads the members of a gzip file, one after the other, and the zeros that fill the last block of tapes and of
+// some copies.
 type members struct {
 	file     *bufio.Reader
 	unzipped *gzip.Reader

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What a user may say of the fields of JSON lines, besides header.NAME. Each is the variable under which sources look for it.
+// The fields of JSON lines that a user may name, besides header.NAME. Each is the variable that sources look for.
 var namable = []string{"time", "client", "forwarded", "request", "method", "path", "query", "uri", "status", "user", "referer", "agent", "host"}
 
 // namedJSON returns the format of JSON lines whose fields the words name: time=FIELD, client=FIELD and so on.

@@ -81,7 +81,7 @@ func (p *pattern) names() (names []string) {
 	return names
 }
 
-// split reads the values of a line, as far as it fits: a value counts if its end is there.
+// split reads the values of the part of a line that fits: a value counts if its end is there.
 func (p *pattern) split(line []byte, values [][]byte) fit {
 	clear(values)
 	rest, ok := bytes.CutPrefix(line, []byte(p.head))

@@ -53,7 +53,7 @@ func (l *layout) read(line []byte) (fits fit, at stamp, why string) {
 	return fits, at, why
 }
 
-// unwrap returns what a server wrote of a line that a collector has wrapped.
+// unwrap returns the server's text in a line that a collector has wrapped.
 func (l *layout) unwrap(line []byte) (inner []byte, why string) {
 	if l.unwrapper == nil {
 		return line, ""

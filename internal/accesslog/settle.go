@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// score says how well a layout reads lines: first by those of which it knows the client and the time, then by those with a
+// score says how well a layout reads lines: first by the number of lines with a client and a time, then by those with a
 // time, then by how much of the lines it explains.
 type score struct{ clients, times, fit, whole, lines int }
 
@@ -73,7 +73,7 @@ func fallback(lines [][]byte) *format {
 	return nil
 }
 
-// unwrapped returns what is inside of the lines that a wrapper fits.
+// unwrapped returns the texts inside the lines that a wrapper fits.
 func unwrapped(w *format, lines [][]byte) (inner [][]byte, unwrapper splitter) {
 	if w.pattern == "$"+restOfLine {
 		return lines, nil

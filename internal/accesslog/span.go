@@ -91,7 +91,7 @@ func (b Bound) or(none, end int64) int64 {
 	return end - b.at
 }
 
-// NotBefore reports whether no time is between b and until, whatever the end of the logs is.
+// NotBefore reports whether no time is between b and until, for any end of the logs.
 func (b Bound) NotBefore(until Bound) bool {
 	switch {
 	case b.kind != until.kind:

@@ -21,7 +21,7 @@ type stamp struct {
 	zoneless bool // read as UTC
 }
 
-// tells returns the finest step that the stamp proves to be told: zeros may stand for digits that nobody measured.
+// tells returns the finest step that the stamp certainly resolves: zeros may stand for digits that were not measured.
 func (s stamp) tells() time.Duration {
 	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
 		if s.at%int64(unit) == 0 {

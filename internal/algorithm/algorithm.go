@@ -21,8 +21,8 @@ const (
 )
 
 // Algorithm is one limit as four functions over a small state. Callers pass costs of at least 1, and to Wait at most
-// Capacity. When time runs back behind the state, each function evaluates at the instant to which its definition
-// clamps; durations still count from now.
+// Capacity. When time runs back behind the state, each function evaluates at an instant clamped by its definition;
+// durations still count from now.
 type Algorithm interface {
 	// Fresh returns the state of a new key.
 	Fresh() State
@@ -38,7 +38,7 @@ type Algorithm interface {
 	// Capacity returns the largest cost that a fresh key admits.
 	Capacity() int64
 
-	// The answers of most limits to the rest are those of Plain.
+	// Most limits embed Plain for the rest.
 
 	// Solitary reports whether the limit cannot be combined with others, because it delays what it admits or writes
 	// what it refuses.
@@ -51,11 +51,10 @@ type Algorithm interface {
 	Endless() bool
 	// Records reports whether a record leaves a state of bounded size.
 	Records(s State, now int64) bool
-	// Planned reports whether waiting callers spend their units at the planned instant, however late they wake. The
+	// Planned reports whether waiting callers spend their units at the planned instant, even if they wake late. The
 	// other limits are strict: they count the instant of the release.
 	Planned() bool
-	// SpendAt returns the instant at which a waiting caller of a planned limit takes its units, if it must be held from
-	// an instant on.
+	// SpendAt returns when a waiting caller of a planned limit takes its units, if it must be held from an instant.
 	SpendAt(s State, from, delay int64) int64
 	// AddsUp reports whether takes of n units in total leave the same state as one take of n, in any order, if each
 	// take happens at the instant that the takes before it permit.
@@ -100,7 +99,7 @@ type State struct {
 	A, B, C int64
 	Log     *[]int64 // nil, or the entries of a log or the leases
 
-	// Unit, Converted and Promised are of a bucket: see TokenBucket.
+	// Unit, Converted and Promised belong to a bucket: see TokenBucket.
 	Unit, Converted, Promised int64
 }
 
@@ -142,7 +141,7 @@ func TakeFor(a Algorithm, s State, now, n int64, identity uint64) State {
 	return a.Take(s, now, n)
 }
 
-// converter is an Algorithm whose states mean something else under another rate. It decides on states of all rates, and
+// converter is an Algorithm whose states have another meaning under another rate. It decides on states of all rates, and
 // converts them when it writes them.
 type converter interface{ converts() }
 

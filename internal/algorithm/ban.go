@@ -9,18 +9,19 @@ import (
 // rule, never alone.
 //
 // A ban keeps one state of a key beside those of the other limits, and the same call decides it: in memory under the same
-// locks, in Redis in the same script, in a store in the same row. A call that is admitted writes nothing of it, so a key that is
-// never refused has no state. A refusal by another limit of the rule is a strike, and writes the ban's state alone: the second
-// exception to the rule that what is refused writes nothing. While a ban lasts, nothing is written at all.
+// locks, in Redis in the same script, in a store in the same row. An admitted call does not write it, so a key that is
+// never refused has no state. A refusal by another limit of the rule is a strike, and writes the ban's state alone: the
+// second exception to the rule that refusals write nothing. During a ban nothing is written at all.
 //
 // A strike is noted by Take, once for each rule of the call (see strike), never by Peek, Record or Give. Strikes within a time,
-// of a number, begin a ban; each ban of a key is twice as long as the one before, up to a longest. A key without a ban for as
-// long as the longest one begins anew.
+// of a number, begin a ban; each ban of a key is twice as long as the one before, up to a longest. A key that has not
+// been banned for the length of the longest ban starts over.
 //
-// State: A is the instant of the last strike or of the last begin of a ban, initially math.MinInt64; B the end of the ban; C
-// the level, by which the next ban is longer, and the number of strikes in the bits above; Unit the instant from which the state
-// is like a fresh one. Strikes are instants that never decrease. The newest is A, the two before it are Promised and Converted,
-// and Log has the older ones, the oldest first. So a state takes 200 bytes or less, and each strike 8 more.
+// State: A is the instant of the last strike or of the last begin of a ban, initially math.MinInt64; B the end of the
+// ban; C the level, which lengthens the next ban, and the number of strikes in the bits above; Unit the instant from
+// which the state is like a fresh one. Strikes are instants that never decrease. The newest is A, the two before it are
+// Promised and Converted, and Log has the older ones, the oldest first. So a state takes 200 bytes or less, and each
+// strike 8 more.
 type Ban struct {
 	Plain
 	after, within, length, longest int64
@@ -40,7 +41,7 @@ func NewBan(after, within, length, longest int64) *Ban {
 	return &Ban{after: after, within: within, length: length, longest: max(length, longest)}
 }
 
-// Wait returns the rest of the ban, whatever the cost.
+// Wait returns the rest of the ban, for any cost.
 func (b *Ban) Wait(s State, now, _ int64) int64 {
 	if max(now, s.A) >= s.B {
 		return 0
@@ -48,10 +49,10 @@ func (b *Ban) Wait(s State, now, _ int64) int64 {
 	return subSat(s.B, now)
 }
 
-// Take returns s unchanged: what is admitted is no strike.
+// Take returns s unchanged: an admission is no strike.
 func (b *Ban) Take(s State, _, _ int64) State { return s }
 
-// Give returns s unchanged: units that come back are no excuse.
+// Give returns s unchanged: units that come back remove no strike.
 func (b *Ban) Give(s State, _, _ int64) State { return s }
 
 // Room returns 0 during a ban, and otherwise more than any other limit.
@@ -114,7 +115,7 @@ func (s State) appendStrikes(to []int64) []int64 {
 	return append(to, newest[len(newest)-min(s.strikes(), len(newest)):]...)
 }
 
-// withStrikes returns the state with strikes, of which there is at least one and the newest is s.A, and with a level.
+// withStrikes returns the state with a level and with strikes: at least one, the newest at s.A.
 func (s State) withStrikes(strikes []int64, level int64) State {
 	n := len(strikes)
 	s.C = int64(n)<<levelBits | level
@@ -180,8 +181,8 @@ func (p *Part) ban() *Ban {
 	return b
 }
 
-// strike notes the refusal of a call in the bans of the rules that refuse their own part of it. changed reports whether a state
-// was written, and begun whether a ban begins. No refusal is a strike if a cost can never be admitted.
+// strike notes the refusal of a call in the bans of those rules that refuse their own part. changed reports whether a
+// state was written, and begun whether a ban begins. No refusal is a strike if a cost can never be admitted.
 func strike(parts []Part, now int64) (changed, begun bool) {
 	if slices.ContainsFunc(parts, neverFits) {
 		return false, false
@@ -214,7 +215,7 @@ func refusedBeside(parts []Part, i int, now int64) bool {
 	})
 }
 
-// ruleOf returns the range of the parts that are of one rule with the i-th.
+// ruleOf returns the range of the parts that have the rule of the i-th.
 func ruleOf(parts []Part, i int) (from, to int) {
 	from, to = i, i+1
 	for from > 0 && parts[from-1].Request == parts[i].Request {
@@ -257,7 +258,7 @@ func (a *Answer) describeBan(parts []Part, now int64) {
 	a.LimitReset = max(ResetAfter(parts[shown].Algorithm, parts[shown].State, now), 0)
 }
 
-// describeBeside is describe of parts of which at least one is a ban.
+// describeBeside is describe for parts with at least one ban.
 func describeBeside(parts []Part, now, wait int64, binding int) Answer {
 	noteBans(parts, now)
 	tightest, room := 0, int64(Never)
@@ -288,7 +289,7 @@ func describeBeside(parts []Part, now, wait int64, binding int) Answer {
 	return a
 }
 
-// roomOf returns the units that could be taken of a part now: none while its rule is banned, and of a ban no number.
+// roomOf returns the units that a part admits now: none while its rule is banned, and no number for a ban.
 func (p *Part) roomOf(now int64) int64 {
 	switch {
 	case p.ban() != nil:

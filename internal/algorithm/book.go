@@ -21,8 +21,8 @@ func Bookable(a Algorithm) bool {
 	return ok || Stateless(a)
 }
 
-// BookAhead takes the cost of every part for the earliest instant at which all parts admit it, if that is at most
-// longest away, or takes nothing. The Delay of the answer is the time until that instant. Every limit must be Bookable.
+// BookAhead takes the cost of every part for the earliest instant when all parts admit it, if that is at most longest
+// away, or takes nothing. The Delay of the answer is the time until that instant. Every limit must be Bookable.
 func BookAhead(parts []Part, now, longest int64) Answer {
 	for i := range parts {
 		if parts[i].Cost > parts[i].Algorithm.Capacity() {
@@ -119,7 +119,7 @@ func BookFor(parts []Part, now, until int64) (changed bool) {
 	return changed
 }
 
-// Booked is what one limit keeps of a booking, so that units of it can come back.
+// Booked is the record of a booking in one limit, so that its units can come back.
 type Booked struct {
 	Before, After State // around the booking; zero for a limit with entries
 	Due           int64 // the booked instant
@@ -171,7 +171,7 @@ func (b *LeakyBucket) Withdraw(s State, k *Booked, now, n int64) State {
 func (c *Cycle) BookAt(s State, _, due, n int64) State { return c.Take(s, due, n) }
 
 // Withdraw returns permits of the newest booking, and of another one in its own cycle. While permits of later cycles are
-// booked, nothing else comes back, and the state stays the one that the newest booking left.
+// booked, nothing else comes back, and the state stays as the newest booking left it.
 func (c *Cycle) Withdraw(s State, k *Booked, now, n int64) State {
 	switch {
 	case n == k.Cost && k.newest(s, now):

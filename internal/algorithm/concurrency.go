@@ -82,7 +82,7 @@ func (c *Concurrency) GiveLease(s State, now, n int64, identity uint64) State {
 	return s
 }
 
-// Renew has the leases of n units of identity begin now. ok is false, and the state of no use, if fewer of them live.
+// Renew restarts the leases of n units of identity. ok is false, and the state is invalid, if fewer of them live.
 func (c *Concurrency) Renew(s State, now, n int64, identity uint64) (_ State, ok bool) {
 	_, live := c.live(&s, now)
 	s = c.GiveLease(s, now, n, identity)

@@ -12,11 +12,11 @@ type Part struct {
 	Taken     int64  // for Undo: when the units were taken
 	Request   uint8  // parts of one rule have the same, and stand side by side
 	Changed   bool   // the verb wrote State
-	Spared    bool   // of a Ban: no refusal is a strike, because the caller waits
-	NoRoom    bool   // of a Ban: no refusal is a strike, for lack of room for the state or because keys share one of the rule
-	Missed    bool   // of a Ban: the refusal would have been a strike, with room
+	Spared    bool   // for a Ban: no refusal is a strike, because the caller waits
+	NoRoom    bool   // for a Ban: no refusal is a strike, for lack of room for the state or because keys share one of the rule
+	Missed    bool   // for a Ban: the refusal would have been a strike, with room
 	Banned    bool   // the ban of the rule refuses everything: see noteBans
-	Begun     bool   // of a Ban: the verb began it
+	Begun     bool   // for a Ban: the verb began it
 }
 
 // Answer is the result of a verb. Durations are in nanoseconds and may be Never.
@@ -28,8 +28,8 @@ type Answer struct {
 	Changed bool
 	// ByGap is true if the binding part refuses because of its gap: its wait is the rest of it.
 	ByGap bool
-	// ByBan is true if the binding part is a ban. Beside is then how far from it the part is that LimitReset is of: the
-	// tightest one of the other limits of its rule.
+	// ByBan is true if the binding part is a ban. Beside is then the distance to the part that LimitReset describes: the
+	// tightest of the other limits of its rule.
 	ByBan  bool
 	Beside int8
 	// Begun is true if the verb began that ban.
@@ -204,7 +204,7 @@ func Record(parts []Part, now int64) Answer {
 	return answer
 }
 
-// Renew has the leases of slots begin now, and admits that if all of them are held.
+// Renew restarts the leases of slots. It admits if all of them are held.
 func Renew(parts []Part, now int64) Answer {
 	renewed := make([]State, len(parts))
 	for i := range parts {

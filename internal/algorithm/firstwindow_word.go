@@ -3,7 +3,7 @@ package algorithm
 // A first window in a word is its start, counted from the base, above its count. Words reach 208 days from the base and
 // counts to 1,023. Other states are kept elsewhere.
 const (
-	firstBits = 10 // of the count
+	firstBits = 10 // bits of the count
 	firstMask = 1<<firstBits - 1
 	firstEnd  = 1<<(64-firstBits) - 1 // all starts are smaller
 )

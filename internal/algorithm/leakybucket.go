@@ -23,7 +23,7 @@ func (b *LeakyBucket) Delay(s State, now int64) int64 {
 	return ahead.sub(mul(b.unit, b.noDelay)).sub(mul(b.unit, 1)).ceilDiv(b.den)
 }
 
-// release returns the instant at which the last unit taken is released.
+// release returns when the last unit taken is released.
 func (b *LeakyBucket) release(s *State) int64 {
 	slot := int128{s.A, uint64(s.B)}.sub(mul(b.unit, b.noDelay)).sub(mul(b.unit, 1))
 	if slot.positive() {

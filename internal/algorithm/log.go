@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// log is a State as a queue of entries, oldest first. The units taken at one instant are one entry. A is the instant
-// of the last write, at or after the newest entry, and initially math.MinInt64.
+// log is a State that holds a queue of entries, oldest first. The units taken at one instant are one entry. A is the
+// instant of the last write, at or after the newest entry, and initially math.MinInt64.
 //
 // A single entry is C, its instant, and B, its units. A second entry moves both into a ring in Log: pairs of an
 // instant and the running total of units up to it. The length of Log is the used part of the ring, and its capacity

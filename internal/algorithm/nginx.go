@@ -21,13 +21,13 @@ func NewNginx(rate int64, perMinute bool, burst, delay int64) *Nginx {
 }
 
 const (
-	thousandths = 1000 // of a request
+	thousandths = 1000 // in a request
 	millisecond = 1_000_000
 	backMost    = -60000 // ms; a clock set back further starts afresh
 	maxExcess   = maxUnits * thousandths
 )
 
-// Wait returns the time to the first millisecond in which n requests fit.
+// Wait returns the time to the first millisecond when n requests fit.
 func (x *Nginx) Wait(s State, now, n int64) int64 {
 	room := x.burst - (n-1)*thousandths
 	if excess, _ := x.Excess(s, now); excess <= room {

@@ -65,7 +65,7 @@ func (q *Quota) Fresh() State { return State{A: math.MinInt64} }
 // Capacity returns the limit.
 func (q *Quota) Capacity() int64 { return q.limit }
 
-// Keep returns the time until no limit of the unit counts the state, whatever its zone and its first day.
+// Keep returns the time until no limit of the unit counts the state, in any zone and with any first day.
 func (q *Quota) Keep(s State, now int64) int64 {
 	if s.B == 0 {
 		return 0
@@ -94,7 +94,7 @@ func (q *Quota) Window(now int64) (start, end int64) {
 	return w.start, w.end
 }
 
-// counted returns the count as of now, and the window of now or of the state, whichever is later.
+// counted returns the count as of now, and the later of the windows of now and of the state.
 func (q *Quota) counted(s State, now int64) (count int64, w *quotaWindow) {
 	w = q.window(now)
 	switch {

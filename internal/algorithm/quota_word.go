@@ -7,7 +7,7 @@ import "math"
 const (
 	nanoSecond = 1_000_000_000 // words are in nanoseconds
 
-	quotaBits = 64 - 29 // of the count; 2^29 seconds are 17 years
+	quotaBits = 64 - 29 // bits of the count; 2^29 seconds are 17 years
 	quotaMask = 1<<quotaBits - 1
 	quotaEnd  = 1<<(64-quotaBits) - 1 // all seconds are smaller
 )

@@ -5,7 +5,7 @@ package algorithm
 type restless interface {
 	// Start returns the state of a subject that begins now.
 	Start(now int64) State
-	// PerKey returns the same limit for keys, each of which begins at its first use.
+	// PerKey returns the same limit for keys: each begins at its first use.
 	PerKey() Algorithm
 	// Rested reports whether s answers like a new key from now on.
 	Rested(s State, now int64) bool

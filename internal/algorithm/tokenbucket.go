@@ -70,7 +70,7 @@ func (b *TokenBucket) Take(s State, now, n int64) State {
 	return b.state(s, minInt128(tat.add(mul(n, b.unit)), maxInt128(tat, b.mostDebt(now))))
 }
 
-// mostDebt returns the value at which TAT saturates.
+// mostDebt returns the value where TAT saturates.
 func (b *TokenBucket) mostDebt(now int64) int128 {
 	return b.ticks(now).add(mul(b.burst+maxUnits, b.unit))
 }
@@ -150,9 +150,9 @@ func (b *TokenBucket) RestoreState(numbers []int64) (s State, ok bool) {
 	return s, b.reads(&s)
 }
 
-// reads reports whether a bucket that counts time like b can have written s. TAT is no instant before all others. How
-// far it can lie ahead depends on the changes of the rate while the clock ran back, so its bound is far beyond: neither
-// TAT nor, in ticks of b, the units that s lacks come near 128 bits.
+// reads reports whether a bucket that counts time like b can have written s. TAT is no instant before all others. It can
+// lie far ahead if the rate changed while the clock ran back, so its bound is generous: neither TAT nor, in ticks of b,
+// the units that s lacks come near 128 bits.
 func (b *TokenBucket) reads(s *State) bool {
 	const far = 1 << 60
 	switch {
@@ -229,8 +229,8 @@ func (b *TokenBucket) Owns(s State) bool { return s.Unit == 0 || s.C == 0 || b.o
 
 func (b *TokenBucket) converts() {}
 
-// SpendAt returns the instant at which units are taken that must wait for a delay from an instant. They are a debt from
-// that instant on. The units used under a faster rate are converted when the wait is over.
+// SpendAt returns when units are taken that must wait for a delay from an instant: they are a debt from that instant.
+// The units used under a faster rate are converted when the wait is over.
 func (b *TokenBucket) SpendAt(s State, from, delay int64) int64 {
 	if b.slows(&s) {
 		return AddSaturating(from, delay)

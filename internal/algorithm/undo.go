@@ -1,18 +1,18 @@
 package algorithm
 
-// This file decides what comes back of a take that is settled: only what still counts of that take itself. So a settlement
-// that comes late adds nothing to a later window. Buckets and slots are no undoers: a bucket gets its units back whole,
-// capped at full, and slots are released by identity.
+// This file decides which units of a settled take come back: only its own units that still count. So a late settlement
+// adds nothing to a later window. Buckets and slots are no undoers: a bucket gets its units back whole, capped at full,
+// and slots are released by identity.
 
 // undoer is an Algorithm that tells the units of a take from others by the instant of the take.
 type undoer interface {
-	// TakenAt returns the instant at which a take has just written s. It is now, unless time has run back.
+	// TakenAt returns the instant of the take that has just written s. It is now, unless time has run back.
 	TakenAt(s State, now int64) int64
 	// Undo returns the state after up to n units that were taken at an instant came back.
 	Undo(s State, taken, now, n int64) State
 }
 
-// TakenAt returns the instant to undo a take at which has just written s at now.
+// TakenAt returns the instant for undoing a take that has just written s at now.
 func TakenAt(a Algorithm, s State, now int64) int64 {
 	if u, ok := a.(undoer); ok {
 		return u.TakenAt(s, now)
@@ -49,7 +49,7 @@ func SameState(a, b Algorithm) bool {
 	return true
 }
 
-// Undo gives back the units of every part, whose cost is negative, as far as they still count of the take at Part.Taken.
+// Undo gives back the units of every part, whose cost is negative, that still count for the take at Part.Taken.
 func Undo(parts []Part, now int64) Answer {
 	for i := range parts {
 		if p := &parts[i]; p.Cost < 0 && p.ban() == nil {

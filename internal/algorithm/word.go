@@ -25,8 +25,8 @@ func IdleWord(a Worder, word uint64, base, now int64) bool {
 	return Idle(a, a.Unpack(word, base), now)
 }
 
-// Behind returns how far before an instant the base of words has to lie that were written until then: the oldest state that
-// is not idle begins behind it. Words of a first window reach less far, and its period is enough.
+// Behind returns how far before an instant the base must lie, for words written until then: the oldest state that is not
+// idle begins behind it. Words of a first window reach less far, and its period is enough.
 func Behind(a Worder) int64 {
 	if f, ok := a.(*FirstWindow); ok {
 		return f.period
@@ -34,8 +34,8 @@ func Behind(a Worder) int64 {
 	return 2 * maxPeriod
 }
 
-// Rate is what words of a bucket mean: the ticks of a unit, the ticks of a nanosecond, and the units of a leaky bucket
-// without delay. For a cycle, Unit is the permits of a cycle. It is zero for other limits.
+// Rate is the meaning of the words of a bucket: the ticks of a unit, the ticks of a nanosecond, and the units of a leaky
+// bucket without delay. For a cycle, Unit is the permits of a cycle. It is zero for other limits.
 type Rate struct{ Unit, Den, NoDelay int64 }
 
 // RateOf returns the rate of the words of a limit.
@@ -74,7 +74,7 @@ func WithRate(a Worder, r Rate) (_ Worder, ok bool) {
 	return a, r == Rate{}
 }
 
-// IsRated reports whether words of the limit mean something only under the rate that wrote them.
+// IsRated reports whether words of the limit have a meaning only under the rate that wrote them.
 func IsRated(a Worder) bool { return RateOf(a) != Rate{} }
 
 // maxUnit bounds the ticks of a unit: the longest period.

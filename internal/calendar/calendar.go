@@ -1,7 +1,7 @@
 // Package calendar finds the windows of the calendar of a place: its days, weeks, months, quarters and years. Each begins
 // at a wall time of the place. All instants are Unix seconds, because every boundary falls on a whole second.
 //
-// A window begins at the earliest instant at which clocks of the place read its wall time or later. So a wall time that
+// A window begins at the earliest instant when clocks of the place read its wall time or later. So a wall time that
 // clocks skip begins its window at the jump, and one that comes twice begins it the first time. Two wall times with one
 // such instant make one boundary. time.Date chooses otherwise, so this package does not use it.
 package calendar
@@ -26,8 +26,8 @@ const (
 type Calendar struct {
 	Unit Unit
 	Zone *time.Location
-	// Month is that of a Year, from 1. Day is that of the Week, where 1 is Monday, or of the Month, of the first month of
-	// the Quarter, or of Month, each from 1. A shorter month has its last day instead.
+	// Month is the first month of a Year, from 1. Day is the day of the Week, where 1 is Monday, of the Month, of the first
+	// month of the Quarter, or of Month, each from 1. A shorter month has its last day instead.
 	Month, Day int
 	At         int64 // seconds after midnight
 }
@@ -36,7 +36,7 @@ const (
 	daySeconds = 24 * 3600
 	// farthest bounds instants, so that nothing overflows. It is 500,000 years from 1970.
 	farthest = 1 << 44
-	// mostOffset is above the offset of every zone from UTC, as RFC 9636 bounds it.
+	// mostOffset is above the offset of every zone from UTC, by the bound of RFC 9636.
 	mostOffset = 26 * 3600
 )
 
@@ -77,13 +77,13 @@ func (c *Calendar) months() int64 {
 	return 1
 }
 
-// boundary returns the instant at which unit i begins its window.
+// boundary returns the instant when unit i begins its window.
 func (c *Calendar) boundary(i int64) int64 { return c.instant(c.wall(i)) }
 
 // firstMonday is the first Monday since 1970-01-01, a Thursday, in days.
 const firstMonday = 4
 
-// wall returns the wall time at which unit i begins its window, in seconds since 1970 by the clocks of the place.
+// wall returns the wall time when unit i begins its window, in seconds since 1970 by the clocks of the place.
 func (c *Calendar) wall(i int64) int64 {
 	days := i
 	switch c.Unit {
@@ -97,7 +97,7 @@ func (c *Calendar) wall(i int64) int64 {
 	return days*daySeconds + c.At
 }
 
-// instant returns the earliest instant at which clocks of the zone read a wall time or later.
+// instant returns the earliest instant when clocks of the zone read a wall time or later.
 func (c *Calendar) instant(wall int64) int64 {
 	at := wall - mostOffset // clocks read an earlier time
 	for {

@@ -164,7 +164,7 @@ func (s *stretch) leadsTo(now, wall int64) bool {
 	return left > 0 && ahead == (left+slowBy-1)/slowBy
 }
 
-// slowBy is the time in which a slow clock loses one unit.
+// slowBy is how long a slow clock takes to lose one unit.
 const slowBy = 8
 
 // atFullSpeed returns what at returns, if the stretch runs at full speed and covers the reading. The compiler can inline
@@ -241,5 +241,5 @@ func (c *Clock) Prime() int64 {
 	return now
 }
 
-// Retry is the time after which a timer reads an injected clock again that panicked.
+// Retry is how long a timer waits before it reads an injected clock again that panicked.
 const Retry = 10 * time.Millisecond

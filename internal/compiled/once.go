@@ -15,7 +15,7 @@ type Once[V any] struct {
 	recent [recentSlots]atomic.Pointer[once[V]]
 }
 
-// MaxOnce is the number of values that a Once keeps. Above it, each Of makes a value anew.
+// MaxOnce is the number of values that a Once keeps. Above it, each Of makes a new value.
 const MaxOnce = 4096
 
 // recentSlots is a power of 2, and larger than MaxOnce so that few keys have the same slot.
@@ -31,10 +31,10 @@ type once[V any] struct {
 	value V
 }
 
-// NewOnce returns a Once without values. fill must always make the same of equal keys.
+// NewOnce returns a Once without values. fill must make equal values for equal keys.
 func NewOnce[V any](fill func(key any, into *V)) *Once[V] { return &Once[V]{fill: fill} }
 
-// Of returns the value of a key. It looks first in the slot of the address at which the interface keeps the key: callers
+// Of returns the value of a key. It looks first in the slot of the address where the interface keeps the key: callers
 // mostly pass values that they keep. That costs less than a search by the key's hash.
 func (o *Once[V]) Of(key any) *V {
 	slot := &o.recent[slotOf(key)]

@@ -35,7 +35,7 @@ type Part struct {
 	Leases    bool             // identities hold its units
 	Endless   bool             // its units are held until they are released
 	Bookable  bool             // its units can be reserved ahead
-	Bans      bool             // it refuses because of what others have refused
+	Bans      bool             // it refuses because others have refused
 	Alone     bool             // it cannot be decided together with others: it delays, or writes what it refuses
 }
 

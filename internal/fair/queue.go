@@ -22,7 +22,7 @@ type Queue[W any] struct {
 type several[W any] struct {
 	flows   map[Flow]*flow[W]
 	waiting Heap[*flow[W]] // the flows that have a waiter
-	sweepAt int            // the number of flows at which to look for forgettable ones
+	sweepAt int            // at this number of flows it looks for forgettable ones
 }
 
 // Flow names the waiters that share with other flows by weight: by a name, or by a class if the name is empty.
@@ -204,7 +204,7 @@ func (q *Queue[W]) All(yield func(W) bool) {
 	}
 }
 
-// Ahead yields the waiters in the order in which they go if none joins or leaves.
+// Ahead yields the waiters in the order that they go if none joins or leaves.
 func (q *Queue[W]) Ahead(yield func(W) bool) {
 	if q.several == nil {
 		q.own.All(yield)
@@ -284,7 +284,7 @@ type flow[W any] struct {
 	Flow
 	List[W]
 	weight        int64
-	start, finish int64 // of the first waiter and of the last one served, in units; divided by the weight they are tags
+	start, finish int64 // start of the first waiter and finish of the last one served, in units; divided by the weight they are tags
 	place         int   // in the heap
 	units         int64 // the costs of the waiters
 }
@@ -321,7 +321,7 @@ func (f *flow[W]) unitsTo(t tag) int64 {
 
 // Node is the place of a waiter in a Queue. The waiter holds it, so that a place takes no memory of its own.
 type Node[W any] struct {
-	Cost    int64  // what its flow is charged when it is served
+	Cost    int64  // charged to its flow when it is served
 	Arrival uint64 // decides between equal starts of different flows
 
 	waiter         W
@@ -343,10 +343,10 @@ func (n *Node[W]) get() (w W) {
 	return w
 }
 
-// units returns what the flow is charged.
+// units returns the units that the flow is charged.
 func (n *Node[W]) units() int64 { return min(n.Cost, fairUnits) }
 
-// List is waiters in order, each of which is in no other list and no queue.
+// List is waiters in order. Each is in no other list and no queue.
 type List[W any] struct{ first, last *Node[W] }
 
 // Push adds a waiter at the end.

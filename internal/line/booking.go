@@ -6,7 +6,7 @@ import (
 
 // Booking is a cost taken for an instant promised to the caller. Until that instant, only the newest booking can be
 // undone, and exactly, also after a change of the limit. Any other booking gives nothing back, because no caller may overtake
-// a promised instant. After the instant, what comes back is the undo of the booking: see algorithm.Undo.
+// a promised instant. After the instant, the units come back by algorithm.Undo.
 type Booking struct {
 	Cost     int64
 	Identity uint64 // a random number, not 0; it also holds the slots
@@ -14,7 +14,7 @@ type Booking struct {
 	inLine   bool   // it waits in line for its instant
 
 	bookedAt       int64
-	taken          int64 // the instant at which its units count
+	taken          int64 // when its units count
 	under          algorithm.Algorithm
 	before         algorithm.State
 	carried        bool // before has been converted to another limit
@@ -114,9 +114,9 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 	return a
 }
 
-// Settle reports the true cost of the booking. It gives back what still counts of the difference, or records it in addition.
-// It releases all slots, whatever their true cost. Settle does nothing on a booking that is not open. It returns false if a log has no
-// space for the record: then the booking stays open, and nothing is counted.
+// Settle reports the true cost of the booking. It gives back the part of the difference that still counts, or records
+// the difference in addition. It releases all slots, whatever their true cost. Settle does nothing on a booking that is
+// not open. It returns false if a log has no space for the record: then the booking stays open, and nothing is counted.
 func (s *Subject) Settle(b *Booking, now, actual int64) (recorded bool) {
 	if !b.Open {
 		return true
@@ -142,7 +142,7 @@ func (s *Subject) Settle(b *Booking, now, actual int64) (recorded bool) {
 	return !b.Open
 }
 
-// give gives back n units of a booking, as far as they still count.
+// give gives back those of n units of a booking that still count.
 func (s *Subject) give(b *Booking, now, n int64) {
 	parts := [1]algorithm.Part{s.part(-n)}
 	parts[0].Lease, parts[0].Taken = b.Identity, b.taken

@@ -30,8 +30,8 @@ type line struct {
 	owner   *Lines
 	subject *Subject
 	queue   fair.Queue[*Waiter]
-	// bookings are in order of arrival and of their promised instants. The first one goes before the first waiter if it came
-	// earlier, or if the waiter would not leave it its units by its instant.
+	// bookings are in order of arrival and of their promised instants. The first one goes before the first waiter if it
+	// came earlier, or if the waiter would take units that the booking needs at its instant.
 	bookings []*Booking
 	between  int64  // the costs of the waiters that arrived before the last booking
 	spans    []span // that of all bookings at 1, and the halves of i at 2i and 2i+1; nil until it is needed
@@ -52,16 +52,16 @@ type line struct {
 	lateness, creditEnds int64
 }
 
-// Lines are the lines of one owner, with what its subjects share.
+// Lines are the lines of one owner, and the settings that its subjects share.
 type Lines struct {
 	Lock     *sync.Mutex // the owner's lock; it guards the subjects
 	Clock    *clock.Clock
-	Weights  []int64 // of the classes, each 1 to MaxWeight; empty means one class
+	Weights  []int64 // weights of the classes, each 1 to MaxWeight; empty means one class
 	Capacity int     // bound on the callers that wait for one subject
 	counts   [ends]atomic.Uint64
 }
 
-// now reads the clock, for callers through which a panic of the clock must not pass.
+// now reads the clock, for callers that a panic of the clock must not pass through.
 func (q *Lines) now() int64 {
 	r, _ := q.Clock.ReadSafely()
 	return r.At
@@ -174,8 +174,8 @@ func (l *line) arrival(now int64) int64 {
 	return now
 }
 
-// next returns the head of the line, which is the first booking if w is nil, when it is released, and the instant at
-// which its units are taken. A limit that plans takes them as of the arrival, as a debt. Taking them at the due instant
+// next returns the head of the line, which is the first booking if w is nil, the instant of its release, and the instant
+// when its units are taken. A limit that plans takes them as of the arrival, as a debt. Taking them at the due instant
 // would accumulate its rounding to a nanosecond.
 func (l *line) next(now int64) (w *Waiter, from, at int64) {
 	s := l.subject

@@ -36,7 +36,7 @@ type mark struct {
 // markEvery is the number of waiters between marks, unless a state is large.
 const markEvery = 64
 
-// tail returns the planned state and the instant from which it holds, which is not before now.
+// tail returns the planned state and the instant that it holds from, which is not before now.
 func (l *line) tail(now int64) (algorithm.State, int64) {
 	if from, ok := l.summable(); ok {
 		if state, at := l.summed(from, l.queue.Units()); at < algorithm.Never {
@@ -88,9 +88,9 @@ func (p *plan) complete(l *line, now int64) {
 	}
 }
 
-// yields reports whether a waiter lets the first booking go first: one that came earlier, or to which it would not leave
-// its units by its promised instant. Later bookings then have theirs, too, because each was promised an instant behind
-// the others. Limits that do not plan keep the order of arrival.
+// yields reports whether a waiter lets the first booking go first: it came earlier, or the waiter would take units that
+// the booking needs at its promised instant. Later bookings then have theirs, too, because each was promised an instant
+// behind the others. Limits that do not plan keep the order of arrival.
 func (p plan) yields(l *line, w *Waiter, b *Booking) bool {
 	a := l.subject.algorithm
 	if w.Arrival > b.arrival || !a.Planned() {
@@ -257,7 +257,7 @@ func (p *plan) mark() {
 	}
 }
 
-// spentAt returns the instant at which the units of a booking in line are taken: just before the promised one, so that no
+// spentAt returns when the units of a booking in line are taken: just before the promised one, so that no
 // rounding to a nanosecond adds up.
 func (b *Booking) spentAt(a algorithm.Algorithm) int64 {
 	if a.Planned() {

@@ -75,7 +75,7 @@ type Refusal struct {
 
 	Cost, Capacity int64 // TooLarge
 
-	Field, Reason string // of an invalid turn or booking, which has not waited
+	Field, Reason string // set for an invalid turn or booking, which has not waited
 }
 
 func (r *Refusal) Error() string { return fmt.Sprintf("line: refused: %+v", *r) }

@@ -43,8 +43,7 @@ func (s *Subject) Restored() {
 	s.wrote()
 }
 
-// AtRest reports whether the state is all that the subject holds: no caller waits, and no promised instant lies
-// ahead.
+// AtRest reports whether the subject holds only its state: no caller waits, and no promised instant lies ahead.
 func (s *Subject) AtRest(now int64) bool { return s.line == nil && s.promised <= now }
 
 // Idle reports whether the subject answers like a fresh one from now on.
@@ -195,8 +194,8 @@ func (s *Subject) SetAlgorithm(now int64, a algorithm.Algorithm, carry bool) {
 	s.anew(now)
 }
 
-// UseAlgorithm changes the limit to another of the same kind. The next write converts the state. With waiting callers
-// it is converted like that of a refused caller.
+// UseAlgorithm changes the limit to another of the same kind. The next write converts the state. With waiting callers it
+// is converted as for a refused caller.
 func (s *Subject) UseAlgorithm(now int64, a algorithm.Algorithm) {
 	if s.line == nil && algorithm.Converts(a) {
 		s.algorithm = a

@@ -21,15 +21,15 @@ type Waiter struct {
 	subject *Subject
 	arrived int64
 	done    chan struct{} // closed at the release
-	err     error         // of the release
-	lease   *Lease        // of the slots that it acquires, or nil
+	err     error         // the error of the release
+	lease   *Lease        // the lease of the slots that it acquires, or nil
 }
 
 // Turn is a request to wait for units.
 type Turn struct {
 	Cost    int64 // a cost of 0 does not wait
 	Flow    Flow
-	Weight  int64 // of the flow, up to MaxWeight; 0 means that of the class, or 1
+	Weight  int64 // the flow's, up to MaxWeight; 0 means that of the class, or 1
 	Longest int64 // the maximum wait; algorithm.Never means that only the context bounds it
 	Lease   *Lease
 }
@@ -101,7 +101,7 @@ func (s *Subject) takeTurn(now int64, t Turn) (taken bool) {
 	return true
 }
 
-// refuse returns the reason for which a turn must not join the line: the line is full, or the wait is longer than the
+// refuse returns why a turn must not join the line: the line is full, or the wait is longer than the
 // caller's. Slots may be released at any time, so a wait for slots is refused only for callers that cannot wait at
 // all.
 func (q *Lines) refuse(ctx context.Context, s *Subject, now int64, t Turn) error {

@@ -5,8 +5,8 @@ import (
 	"github.com/weirflow/weir/internal/compiled"
 )
 
-// Book takes a request for the earliest instant at which all limits of its rule admit it, if that is at most longest
-// away. The limits must be bookable, and the request checked. booked has what Withdraw needs.
+// Book takes a request for the earliest instant when all limits of its rule admit it, if that is at most longest away.
+// The limits must be bookable, and the request checked. booked is for Withdraw.
 func (e *Engine) Book(requests []compiled.Request, longest int64) (answer algorithm.Answer, booked []algorithm.Booked, err error) {
 	var space callSpace
 	reading := e.clock.Now()

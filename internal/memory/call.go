@@ -18,9 +18,8 @@ type call struct {
 	shards   uint64   // the set of shards that hold the states
 }
 
-// callSpace lets a small call stay on the stack. For that, a call is passed by
-// value while it grows, and does not hold the engine: the compiler moves to the
-// heap whatever is stored through a pointer, or beside a value that escapes.
+// callSpace lets a small call stay on the stack. For that, a call is passed by value while it grows, and does not hold
+// the engine: the compiler moves values to the heap that are stored through a pointer, or beside a value that escapes.
 type callSpace struct {
 	parts    [4]algorithm.Part
 	accesses [4]access
@@ -28,15 +27,15 @@ type callSpace struct {
 
 // access is the use that a call makes of one state.
 type access struct {
-	key     string // of the request, its parent or its group
+	key     string // the key of the request, its parent or its group
 	request int
 	hash    table.Hash
 	part    *compiled.Part
-	own     *limitStates // of the part
+	own     *limitStates // the part's
 	states  *limitStates // own, or those that the key shares
 	limit   *word.Limit  // nil if states has no words
-	words   word.Words   // of the state, if place is inWords
-	loan    word.Loan    // of the entry of the words
+	words   word.Words   // the state's, if place is inWords
+	loan    word.Loan    // the loan of their entry
 	lender  int          // the access whose loan has the words
 	place   place
 	steps   uint8 // number of moves to a shared state
@@ -308,7 +307,7 @@ func (e *Engine) unlock(c *call, now int64) {
 	runtime.KeepAlive(c) // and its rules, so that their states were not freed: see named
 }
 
-// noteTaken sets when the units of a take were taken, which an undo of it says. A limit may have written them later than
+// noteTaken sets when the units of a take were taken, for its undo. A limit may have written them later than
 // now, if time has run back.
 func (c *call) noteTaken(now int64) {
 	for i := range c.requests {

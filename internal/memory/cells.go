@@ -17,7 +17,7 @@ import (
 type cells struct {
 	states    *limitStates
 	shard     *shard
-	places    map[table.Hash]int // of the cells, by the hashes of their keys
+	places    map[table.Hash]int // places of the cells, by the hashes of their keys
 	blocks    []*[blockCells]cell
 	reserved  int // for calls in progress, if the states have no words
 	most      int // cells and reserved ones together
@@ -35,7 +35,7 @@ type cell struct {
 const (
 	blockCells = 16
 	cellBytes  = int(unsafe.Sizeof(cell{}))
-	placeBytes = 26 // of a map, on average
+	placeBytes = 26 // for each entry of a map, on average
 
 	sweepAtAdd = 3   // cells for each new one: idle ones take no more space than those in use
 	sweepAtCap = 128 // cells in table.SweepEvery

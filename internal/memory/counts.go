@@ -30,7 +30,8 @@ type RuleStats struct {
 // entriesAtStats bounds the work for a name that is gone, some milliseconds.
 const entriesAtStats = 1 << 20
 
-// Stats returns the statistics of the engine. It first frees what it may, so that they are those of rules that exist.
+// Stats returns the statistics of the engine. It first frees the states of rules that are gone, so that the statistics
+// describe rules that exist.
 func (e *Engine) Stats() Stats {
 	e.making.Lock()
 	e.freeGone(len(e.inTurn), entriesAtStats, e.clock.Now())
@@ -141,7 +142,7 @@ func (c *call) count(a *algorithm.Answer) {
 	}
 }
 
-// countBans counts what a refusal was to the bans of its rules.
+// countBans counts the effect of a refusal on the bans of its rules.
 func (c *call) countBans() {
 	for i := range c.parts {
 		switch counts, p := c.accesses[i].states.counts, &c.parts[i]; {

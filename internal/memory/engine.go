@@ -40,7 +40,7 @@ type Engine struct {
 	inTurn []*named // all of them
 	turn   int      // the next to look at
 	saves  int      // in progress
-	idleAt int64    // the latest instant at which states of a name without rules were found idle
+	idleAt int64    // when states of a name without rules were last found idle
 
 	maxKeys    int
 	maxParents int
@@ -136,8 +136,8 @@ const (
 	TakeUpTo             // take all requests as many times as they fit, up to n
 	Peek                 // the answer of Take right after n units of each request's key were taken; it writes nothing
 	Record               // count the cost even if it does not fit; a negative cost gives units back
-	Undo                 // give back what still counts of a take
-	Renew                // have the leases of slots begin now, if all of them are held
+	Undo                 // give back the units of a take that still count
+	Renew                // restart the leases of slots, if all of them are held
 )
 
 // Decide makes a call, whose requests must be checked and merged. The Binding of the answer is the index of a request.

@@ -48,7 +48,7 @@ type load struct {
 
 	ended        bool
 	savedUntil   int64 // the clock when the save ended
-	lastEviction int64 // of the saved engine
+	lastEviction int64 // the saved engine's
 
 	numbers []int64
 }

@@ -22,7 +22,7 @@ type loadedName struct {
 	reason  string // for the first of them
 
 	// Used if states fit in words:
-	base   int64 // of the words in the snapshot
+	base   int64 // base of the words in the snapshot
 	apart  bool  // they have a table of their own
 	limits []loadedLimit
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/weirflow/weir/internal/word"
 )
 
-// named is what the engine keeps for the rules of one name. The engine frees it once the program has no such rule and
-// all its states are idle, which no answer can show. No call is then in progress that could use it, because a call holds
-// its rules. The lock of making guards it.
+// named holds the states and counts of the rules of one name. The engine frees it once the program has no such rule and
+// all its states are idle: no answer shows that. No call is then in progress that could use it, because a call holds its
+// rules. The lock of making guards it.
 type named struct {
 	rule   string
 	counts *ruleCounts
 	rules  map[weak.Pointer[compiled.Rule]]bool // that have used it
-	prune  int                                  // number of rules at which to forget those that are gone
+	prune  int                                  // at this number of rules it forgets those that are gone
 	states []*limitStates
 	tables []namedTable
 
@@ -38,7 +38,7 @@ const (
 	leastPrune  = 16
 )
 
-// nameOf returns what is kept for a name, and makes it if needed.
+// nameOf returns the named of a name, and makes it if needed.
 func (e *Engine) nameOf(ruleName string) *named {
 	n := e.names[ruleName]
 	if n == nil {
@@ -72,8 +72,8 @@ func (n *named) isGone() bool {
 	return true
 }
 
-// freeGone looks at the next names, up to a number, and frees those that are gone and idle. It looks at about so many
-// entries of each. A save in progress keeps all.
+// freeGone looks at the next names, up to a number, and frees those that are gone and idle. It looks at about the same
+// number of entries of each. A save in progress keeps all.
 func (e *Engine) freeGone(names, entries int, now int64) {
 	if e.saves > 0 {
 		return
@@ -98,8 +98,8 @@ func (e *Engine) freeGone(names, entries int, now int64) {
 	}
 }
 
-// isIdle looks at the next states, until it has touched so many entries. It reports whether it has seen all of them, and
-// found them idle.
+// isIdle looks at the next states, until it has touched a number of entries. It reports whether it has seen all states,
+// and found them idle.
 func (n *named) isIdle(e *Engine, entries int, now int64) bool {
 	var space []uint64
 	for touched := 0; n.shard < table.Shards; touched += 1 + len(space) {

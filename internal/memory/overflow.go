@@ -144,7 +144,7 @@ func (c *call) sumSharedCosts() {
 	}
 }
 
-// spareSharing has no refusal of a key that shares a state be a strike: others have used what it lacks.
+// spareSharing lets no refusal of a key that shares a state be a strike: others have used the units that it lacks.
 func (c *call) spareSharing() {
 	for i := range c.accesses {
 		if !c.accesses[i].part.Bans {

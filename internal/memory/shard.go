@@ -10,7 +10,7 @@ import (
 // guards them and the borrowing of words. A call stores the set of its shards in one word.
 type shard struct {
 	mu      sync.Mutex
-	cells   []*cells // of all limits that have some
+	cells   []*cells // cells of all limits that have some
 	next    int      // those to sweep next
 	scanned int      // cells examined so far
 	evicted uint64   // idle states
@@ -18,7 +18,7 @@ type shard struct {
 	// new at earlier times.
 	lastEviction int64
 	newest       int64        // reading of the clock
-	busy         []table.Hash // of the call that has the lock: it may have loaded their cells and borrowed their words
+	busy         []table.Hash // hashes of the call that has the lock: it may have loaded their cells and borrowed their words
 	_            [16]byte     // shards do not share cache lines
 }
 

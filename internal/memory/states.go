@@ -15,7 +15,7 @@ import (
 type limitStates struct {
 	column  *word.Column // nil if no state of the limit fits in words
 	engine  *Engine
-	name    string // of the limit's states, and a suffix if keys share them
+	name    string // the name of the limit's states, and a suffix if keys share them
 	counts  *ruleCounts
 	maxKeys int                            // 0 means no bound, less than 0 no room
 	cells   [table.Shards]*cells           // under the lock of the shard; nil until it has some
@@ -40,10 +40,10 @@ func pack(limit *word.Limit, state algorithm.State, now int64) (w word.Words, ok
 	return limit.Pack(state, now)
 }
 
-// Homes cache what a rule uses in engines, one for each of those made in a row.
+// Homes cache the states that a rule uses in engines, one for each of those made in a row.
 type Homes [4]atomic.Pointer[home]
 
-// home is what a rule uses in the engine that used it last.
+// home holds the states of a rule in the engine that used it last.
 type home struct {
 	engine *Engine
 	parts  []use
@@ -51,7 +51,7 @@ type home struct {
 	counts *ruleCounts
 }
 
-// use is what a part of a rule uses.
+// use holds the states of a part of a rule.
 type use struct {
 	states *limitStates
 	limit  *word.Limit // nil if the states have no words

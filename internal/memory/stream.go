@@ -75,7 +75,7 @@ type reader struct {
 	r      *bufio.Reader
 	space  []byte
 	sum    uint32
-	offset int64 // of the next byte
+	offset int64 // offset of the next byte
 	err    error
 }
 

@@ -1,5 +1,5 @@
-// Package phrase reads a text word by word, such as the traffic of a simulation or the target of a search, and says of a text that
-// does not fit at which word, and what was wanted there.
+// Package phrase reads a text word by word, such as the traffic of a simulation or the target of a search, and reports
+// where a text does not fit, and which words could stand there.
 package phrase
 
 import (

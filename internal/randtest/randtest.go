@@ -15,7 +15,7 @@ import (
 // Variables of the environment: a seed, or fresh for one from the clock; and how many times as many rounds.
 const seedVariable, timesVariable, fresh = "WEIR_SEED", "WEIR_TIMES", "fresh"
 
-// Seed returns the seed of a test: that of WEIR_SEED, or 1. If the test fails, it says which.
+// Seed returns the seed of a test: that of WEIR_SEED, or 1. If the test fails, it logs the seed.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed := first(t)
@@ -23,7 +23,7 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Seeds returns the first seeds from that of WEIR_SEED, or 1, until the test fails. It then says for which.
+// Seeds returns the first seeds from that of WEIR_SEED, or 1, until the test fails. It then logs the failing seed.
 func Seeds(t testing.TB, whole, short int) iter.Seq[uint64] {
 	t.Helper()
 	seed, rounds := first(t), Rounds(t, whole, short)

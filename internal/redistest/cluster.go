@@ -13,12 +13,12 @@ const (
 	masters = 3
 	slots   = 16384
 
-	soon = "500"   // a node timeout with which nodes find one another, and notice a death
+	soon = "500"   // a node timeout that lets nodes find one another, and notice a death
 	calm = "15000" // that of the time between
 )
 
-// Cluster is three masters with one replica each. Nodes take others for dead that are silent for 15 s, so a busy machine is no
-// dead node. During AwaitFailover it is 500 ms, and the cluster replaces a dead master within about two seconds.
+// Cluster is three masters with one replica each. A node takes another for dead after 15 s of silence, so a busy machine
+// is no dead node. During AwaitFailover it is 500 ms, and the cluster replaces a dead master within about two seconds.
 type Cluster struct {
 	Nodes []*Server // the masters, and then their replicas in the same order
 	own   bool      // the test has set the node timeout
@@ -218,8 +218,8 @@ func (c *Cluster) onPort(port int) *Server {
 	return nil
 }
 
-// AwaitFailover returns when every running node reports a healthy cluster in which another node serves the slots of
-// the dead node.
+// AwaitFailover returns when every running node reports a healthy cluster, with another node for the slots of the dead
+// one.
 func (c *Cluster) AwaitFailover(gone *Server) {
 	c.t.Helper()
 	c.setNodeTimeout(soon)

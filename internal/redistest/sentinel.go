@@ -52,8 +52,8 @@ func (s *Sentinel) Addrs() (addrs []string) {
 	return addrs
 }
 
-// AwaitPromotion returns when the replica says that it is a master, while the old one may still be a master, too. It returns
-// the last instant at which the replica was none.
+// AwaitPromotion returns when the replica says that it is a master, while the old one may still be a master, too. It
+// returns the last instant when the replica was none.
 func (s *Sentinel) AwaitPromotion() (before time.Time) {
 	s.t.Helper()
 	s.await("the replica is promoted", func() error {

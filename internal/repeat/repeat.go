@@ -1,5 +1,5 @@
-// Package repeat makes a call again until it is answered, or until its answer can no longer matter. Settlements, releases and undos
-// that failed are repeated by it, each owner with a Repeater of its own, so that a caller never waits for them.
+// Package repeat makes a call again until it is answered, or until its answer can no longer matter. It repeats failed
+// settlements, releases and undos, so that a caller never waits for them. Each owner has a Repeater of its own.
 package repeat
 
 import (
@@ -33,7 +33,7 @@ type Repeater struct {
 	mu     sync.Mutex
 	ended  [outcomes]uint64
 	all    map[*attempt]bool
-	idle   chan struct{} // closed when the last call ends; nil if nobody waits for that
+	idle   chan struct{} // closed when the last call ends; nil if no caller waits for that
 	closed bool
 }
 
@@ -62,7 +62,7 @@ type attempt struct {
 	call  Try
 	until time.Time
 	pause time.Duration
-	timer *time.Timer // of the next try; nil during one
+	timer *time.Timer // fires at the next try; nil during one
 	end   func(Outcome)
 }
 

@@ -63,8 +63,8 @@ func rewritten(text string) (words []string) {
 	return words
 }
 
-// split cuts a text between letters and digits, at an upper case letter behind a lower case one, and at signs. Of the
-// signs it keeps those that have a meaning.
+// split cuts a text between letters and digits, at an upper case letter behind a lower case one, and at signs. It keeps
+// only signs that have a meaning.
 func split(text string) (words []string) {
 	var last rune
 	for _, r := range text {
@@ -110,7 +110,7 @@ func joined(words []string) string {
 
 func endsInDigit(word string) bool { last := word[len(word)-1]; return '0' <= last && last <= '9' }
 
-// spelt returns the word of limits from which a word differs by one letter or by two that are swapped, or the word.
+// spelt returns the word of limits that differs from a word by one letter or two swapped letters, or the word itself.
 func spelt(word string) string {
 	if len(word) < 4 || slices.Contains(own, word) {
 		return word

@@ -31,7 +31,7 @@ type nginx struct {
 	*Scanner
 	read      Nginx
 	zone, use bool   // already read
-	name      string // of the zone, as the first directive gives it
+	name      string // name of the zone in the first directive
 	want      string
 }
 

@@ -30,7 +30,7 @@ type Server struct {
 	clock   *testprocess.Clock // nil if none moves it
 }
 
-// user is the user as which servers run that refuse to run as root. Debian's package of PostgreSQL brings it.
+// user runs the servers that refuse to run as root. Debian's package of PostgreSQL brings it.
 const user = "postgres"
 
 // unprivileged returns a command that runs without root's privileges.

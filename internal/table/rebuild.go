@@ -65,7 +65,7 @@ func (t *Table) tidy(s *shard, now int64) {
 	}
 }
 
-// mostlyIdle samples an eighth of the entries. Their hashes are as good as random.
+// mostlyIdle samples an eighth of the entries. Their hashes are random enough.
 func (t *Table) mostlyIdle(s *segment, now int64) bool {
 	idle, used := t.idleAmong(s, int(s.room)/8, now)
 	return 2*idle > used

@@ -285,6 +285,6 @@ func (d *directory) all(yield func(*segment) bool) {
 }
 
 // maxDepth is the largest depth of a segment in a shard of n keys: four bits more than where each segment would hold a
-// few keys. Hashes that are as good as random stay far below. Others share a segment that grows, instead of a directory
+// few keys. Random hashes stay far below. Others share a segment that grows, instead of a directory
 // that doubles without end.
 func maxDepth(keys, few int) uint8 { return uint8(bits.Len(uint(keys)/uint(few))) + 4 }

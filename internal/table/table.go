@@ -17,7 +17,7 @@ import (
 	"sync/atomic"
 )
 
-// Hash stands for a key. All its bits distinguish keys and choose their place, so a hash must be as good as random.
+// Hash stands for a key. All its bits distinguish keys and choose their place, so a hash must look random.
 type Hash uint64
 
 // Snapshots depend on these values. A change needs a new version of the snapshot format.
@@ -39,7 +39,7 @@ const (
 	minSlots     = 8
 	segmentSlots = 895
 
-	// MaxTouched bounds the entries that one call reads, for hashes as good as random.
+	// MaxTouched bounds the entries that one call reads, for hashes that look random.
 	MaxTouched = 1024
 )
 
@@ -122,7 +122,7 @@ func (t *Table) Upgrade(h Hash, now int64) {
 	}
 }
 
-// Swept returns the latest instant at which the table dropped an idle entry. A missing key may have been in use
+// Swept returns when the table last dropped an idle entry. A missing key may have been in use
 // before it.
 func (t *Table) Swept() int64 { return t.swept.Load() }
 
@@ -133,7 +133,7 @@ func (t *Table) Forgotten(at int64) {
 	}
 }
 
-// Doubt says whether keys without an entry may have a state elsewhere, for which their owner is still to make the entries.
+// Doubt says whether keys without an entry may have a state elsewhere, while their owner is still making the entries.
 func (t *Table) Doubt(doubted bool) { t.doubted.Store(doubted) }
 
 // Doubted returns what Doubt said last.

@@ -1,6 +1,6 @@
-// Package tape decides events in virtual time: it is the memory engine on a clock that stands where the last event put it.
-// Replays, simulations, What-if and the tests of rules files all decide by it, so that they decide as a daemon does. What they
-// count is their own.
+// Package tape decides events in virtual time: it is the memory engine on a clock that stands at the last event.
+// Replays, simulations, What-if and the tests of rules files all decide by it, so that they decide like a daemon. Each
+// has its own counts.
 package tape
 
 import (
@@ -33,7 +33,7 @@ func (t *Tape) At(now int64) {
 	}
 }
 
-// Now returns the instant at which the tape stands: 0 without events.
+// Now returns the instant of the tape: 0 without events.
 func (t *Tape) Now() int64 { return t.now }
 
 // Forget evicts the key of a request. The next event may be at any instant, so that a caller can go through its events key by

@@ -49,8 +49,8 @@ type Op struct {
 	Key     string  `json:"key"`
 	Cost    int64   `json:"cost"`
 	Verb    string  `json:"verb"`     // allow, peek, reserve or limit
-	MaxWait int64   `json:"max_wait"` // of a reserve; -1 is no bound
-	Params  *Params `json:"params"`   // of a limit: later requests come with it
+	MaxWait int64   `json:"max_wait"` // for a reserve; -1 is no bound
+	Params  *Params `json:"params"`   // for a limit: later requests come with it
 	Want    Want    `json:"want"`
 }
 

@@ -53,8 +53,8 @@ func runFile(t *testing.T, file File, binds func(Scenario) string, fresh func(Sc
 	}
 }
 
-// bindsNoTokenBucket excludes scenarios of token_bucket in which time runs backwards. There weir.TokenBucket behaves
-// like the vectors' gcra.
+// bindsNoTokenBucket excludes scenarios of token_bucket where time runs backwards: weir.TokenBucket behaves like the
+// vectors' gcra then.
 func bindsNoTokenBucket(s Scenario) string {
 	if slices.Contains(s.Params.algorithms(), "token_bucket") && s.Tagged("backwards") {
 		return "token_bucket with time running backwards does not bind TokenBucket"
@@ -79,7 +79,7 @@ func play(t *testing.T, s Scenario, fresh func(Scenario) (Subject, error)) (refu
 	return "refused: " + reason
 }
 
-// refusal returns the reason for which limits were refused, and whether that refusal is legal.
+// refusal returns why limits were refused, and whether that refusal is legal.
 func (s Scenario) refusal(err error) (reason string, legal bool) {
 	var limitError *weir.LimitError
 	if !errors.As(err, &limitError) {

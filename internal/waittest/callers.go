@@ -16,7 +16,7 @@ import (
 type worker struct {
 	*schedule
 	queue *pace.Queue
-	ctx   context.Context // of its callers
+	ctx   context.Context // for its callers
 	end   func()
 	dead  atomic.Bool
 	holds map[string]int64 // by rule; the schedule's lock guards it
@@ -63,7 +63,7 @@ func (w *worker) bother(h *hopeless, r weir.Request, flow int, pause time.Durati
 
 var flows = []string{"", "", "f"}
 
-// die ends a process: none of its calls reaches the server any more, and nobody hears of what it holds.
+// die ends a process: none of its calls reaches the server any more, and no other process hears of its slots.
 func (w *worker) die() {
 	w.mu.Lock()
 	w.dead.Store(true)
@@ -90,7 +90,7 @@ func (w *worker) hold(requests []weir.Request, sign int64) {
 	}
 }
 
-// caller waits for the same again and again.
+// caller waits for the same requests again and again.
 type caller struct {
 	*worker
 	requests []weir.Request
@@ -153,7 +153,7 @@ func (c *caller) patience() (context.Context, func()) {
 	return ctx, func() { leaves.Stop(); cancel() }
 }
 
-// acquire waits in the caller's flow. It only takes from a leaky bucket, whose delay a reservation cannot tell.
+// acquire waits in the caller's flow. It only takes from a leaky bucket, whose delay a reservation cannot carry.
 func (c *caller) acquire(ctx context.Context) (done func(context.Context) error, err error) {
 	flow, err := c.queue.InFlow(flows[c.flow], int64(1+c.flow))
 	if err != nil {

@@ -67,7 +67,7 @@ func resolve(r weir.Request) weir.Request {
 		r.Rule = enginekit.Keep(r.Rule, func(r *weir.Rule) *denied {
 			rule, err := weir.NewRule(r.Name(), weir.DenyAll{})
 			if err != nil {
-				panic(err) // of a name that a rule has
+				panic(err) // the name is that of a rule
 			}
 			return &denied{rule}
 		}).rule
@@ -112,10 +112,10 @@ const (
 // Limits are those that Hopeless knows, a limit of each kind.
 var Limits = []string{"token bucket 100/s burst 10", "sliding log 20/200ms", "fixed window 20/200ms", "first window 20/200ms", "concurrency 4 lease 30s", "rate gate 20/200ms", "cycle 20/200ms", "leaky bucket 100/s queue 9", "token bucket 100/s burst 10 and cycle 50/500ms", "token bucket 100/s burst 10 and ban 200ms after 5/1s"}
 
-// Hopeless has callers wait for a limit in one of two ways: among themselves, and under another key beside callers in their
-// process and in another one that ask for what can never be admitted, again and again. Both get the
-// same, to within a part of it and the grants that fall just inside or outside of the time. On a real server the part is large,
-// because a busy machine serves one crowd before the other.
+// Hopeless has callers wait for a limit in one of two ways: among themselves, and under another key beside callers, in
+// their process and in another one, that make hopeless requests again and again. Both get the same, except for a share
+// of it and the grants that fall just inside or outside of the time. On a real server the part is large, because a busy
+// machine serves one crowd before the other.
 func Hopeless(t *testing.T, seed uint64, w World, limit string, length time.Duration, within float64, edge int64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	rule, err := weir.ParseRule("r=" + limit)
@@ -142,7 +142,7 @@ func Hopeless(t *testing.T, seed uint64, w World, limit string, length time.Dura
 			c.bother([]*pace.Queue{q, other}[random.IntN(2)], key, &allHopeless[random.IntN(len(allHopeless))], []time.Duration{time.Millisecond, 10 * time.Millisecond, 250 * time.Millisecond}[random.IntN(3)])
 		}
 	}
-	time.Sleep(length/4 + 37*time.Millisecond) // not at an instant at which a window begins
+	time.Sleep(length/4 + 37*time.Millisecond) // not at the beginning of a window
 	before := [2]int64{crowds[0].granted.Load(), crowds[1].granted.Load()}
 	time.Sleep(length)
 	alone, beside := crowds[0].granted.Load()-before[0], crowds[1].granted.Load()-before[1]

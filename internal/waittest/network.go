@@ -1,5 +1,5 @@
-// Package waittest is what waiting promises, as random schedules for the processes of any engine, and a server and a network
-// in memory for tests in virtual time.
+// Package waittest tests the promises of waiting with random schedules for the processes of any engine. It has a server
+// and a network in memory for tests in virtual time.
 package waittest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Network is what happens to the calls of a process. A nil function does nothing.
+// Network delays and fails the calls of a process. A nil function does nothing.
 type Network struct {
 	Way  func() time.Duration // from the process to the server, and back
 	Lose func() bool          // the answer
@@ -18,7 +18,7 @@ type Network struct {
 	Down func() bool          // calls fail before they reach the server
 }
 
-// Call has a call pass the network to do, and its answer back.
+// Call passes a call through the network to do, and its answer back.
 func (n Network) Call(ctx context.Context, c weir.Call, do func(context.Context, weir.Call) (weir.Answer, error)) (weir.Answer, error) {
 	if n.Down != nil && n.Down() {
 		return weir.Answer{}, Away{}

@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir/internal/randtest"
 )
 
-// World is what the processes of a schedule share.
+// World holds what the processes of a schedule share.
 type World struct {
 	Connect   func(Network) weir.Engine // the engine of another process
 	Sees      weir.Engine               // decides without a network
@@ -24,15 +24,17 @@ type World struct {
 const (
 	troubled = 3 * time.Second // calls are late and fail, answers and signals are lost, and a process may die
 	calm     = 15 * time.Second
-	patience = 10 * time.Second // longer than callers of one key wait, and those beside whom nobody asks anew
-	// Short leases end before the schedule does, also those of a process that dies. Of long ones every unit has to be released.
+	patience = 10 * time.Second // longer than callers of one key wait, and those of any key once no other asks again
+	// Short leases end before the schedule does, also those of a process that dies. Units with long leases all have to be
+	// released.
 	short, long = 2 * time.Second, time.Minute
 )
 
 // Schedule has callers of several processes wait again and again: for slots, rates or both, of one key or several, with costs
-// and in flows, and some leave or ask for what can never be admitted. At first the network is bad, and a process may die. Then every caller of one key that stays
-// goes within a bound, every caller goes once no other asks anew, and at rest no slot is taken. No limit is ever exceeded.
-// Between processes nothing bounds the wait of a caller of several units. What is repeated ends a minute and a half after it.
+// and in flows, and some leave or make requests that can never be admitted. At first the network is bad, and a process
+// may die. Then every caller of one key that stays goes within a bound, every caller goes once no other asks again, and
+// at rest no slot is taken. No limit is ever exceeded. Across processes, the wait of a caller for several units has no
+// bound. Repeated calls end a minute and a half later.
 func Schedule(t *testing.T, seed uint64, w World) {
 	s := &schedule{T: t, random: rand.New(rand.NewPCG(seed, 0)), world: w, held: map[string]int64{}}
 	s.faults.Store(true)
@@ -66,7 +68,7 @@ type schedule struct {
 	world   World
 	several bool // processes
 	faults  atomic.Bool
-	stops   time.Time    // nobody asks anew
+	stops   time.Time    // no caller asks again
 	slots   []*weir.Rule // that callers ask for alone and together
 	rates   []*weir.Rule // that callers of several keys ask for
 	alone   *weir.Rule
@@ -111,7 +113,7 @@ func (s *schedule) network() Network {
 	}}
 }
 
-// requests returns what a caller asks for.
+// requests returns the requests of a caller.
 func (s *schedule) requests() (requests []weir.Request) {
 	for _, r := range s.slots {
 		if s.random.IntN(2) == 0 {

@@ -75,7 +75,7 @@ func (p *process) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
 	return a, nil
 }
 
-// through has a booking be withdrawn over the network.
+// through withdraws a booking over the network.
 func (p *process) through(c weir.Call, r *weir.Reservation) *weir.Reservation {
 	return weir.Kit.Granted(p, time.Time{}, r.Decision, func(ctx context.Context, n int64) error {
 		if err := p.Pass(ctx); err != nil {

@@ -10,8 +10,8 @@ import (
 
 // decision is one decision on the words of several limits, in one entry or several.
 type decision struct {
-	seen    []seen // entries, of which the first ones are read
-	parts   []part // of all of them, in order
+	seen    []seen // entries; the first ones are read
+	parts   []part // the parts of all of them, in order
 	entries int    // that are read
 	count   int    // of parts of these
 	peeks   bool   // nothing is written, and the answer describes the words as they are
@@ -32,7 +32,7 @@ type part struct {
 	cost          int64
 	first, second uint64
 	next          Words
-	answer        algorithm.Answer // of the limit alone
+	answer        algorithm.Answer // the limit's alone
 }
 
 // look decides on the limits of the next ask, each alone, in the entry of its key. One without a span for each limit moves.
@@ -130,11 +130,11 @@ func (p *part) untake(now int64) (ok bool) {
 	return ok
 }
 
-// stands reports whether all words on which d has decided were in their entries at one instant, if nobody has borrowed these
-// meanwhile. Each word was read before the second of three reads of its first word, and all are read again behind the last
-// entry. Words that are the same both times were there between, when no caller had seized an entry: a decision only writes words that
-// the entry has never had. The second word of a bucket may come back, but not while the first stays; so it is read between two
-// reads of the first.
+// stands reports whether all words that d has decided on were in their entries at one instant, if no caller has borrowed
+// these meanwhile. Each word was read before the second of three reads of its first word, and all are read again behind
+// the last entry. Words that are the same both times were there between, when no caller had seized an entry: a decision
+// only writes words that the entry has never had. The second word of a bucket may come back, but not while the first
+// stays; so it is read between two reads of the first.
 func (d *decision) stands(asks []Ask) bool {
 	for i := range asks {
 		s := &d.seen[i]
@@ -145,8 +145,8 @@ func (d *decision) stands(asks []Ask) bool {
 	return true
 }
 
-// write writes the words of the limits that take units, if all entries have the words on which d has decided. A last entry
-// whose only word matters is not seized: it changes while the others are.
+// write writes the words of the limits that take units, if all entries have the words that d has decided on. A last
+// entry whose only word matters is not seized: it changes while the others are.
 func (d *decision) write() bool {
 	last := &d.seen[len(d.seen)-1]
 	seized, p := len(d.seen), &d.parts[last.from]
@@ -164,8 +164,8 @@ func (d *decision) write() bool {
 	return true
 }
 
-// seize seizes the first n entries if they have the words on which d has decided. Otherwise it seizes none. It waits for no
-// other caller, which may be waiting for it.
+// seize seizes the first n entries if they have the words that d has decided on. Otherwise it seizes none. It waits for
+// no other caller, which may be waiting for it.
 func (d *decision) seize(n int) bool {
 	for i := range n {
 		s := &d.seen[i]
@@ -189,7 +189,7 @@ func (d *decision) release(n int) {
 	}
 }
 
-// isOf reports whether an entry has the words on which d has decided, except for its first word.
+// isOf reports whether an entry has the words that d has decided on, except for its first word.
 func (d *decision) isOf(s *seen) bool {
 	for i := s.from; i < s.to; i++ {
 		p := &d.parts[i]

@@ -13,7 +13,7 @@ type Words struct {
 	Wide          bool // there are two
 }
 
-// layout says which words of an entry are of which column. It is immutable.
+// layout maps the words of an entry to columns. It is immutable.
 type layout struct {
 	number  uint8
 	columns []*Column

@@ -5,16 +5,16 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Limit is one limit of a column, with what it needs to decide.
+// Limit is one limit of a column, ready to decide.
 type Limit struct {
 	decider
 	*Column
-	number   uint32           // of the rate of a bucket
-	numbered bool             // words of the rate can be told from others; if not, every decision needs the lock
+	number   uint32           // number of the rate of a bucket
+	numbered bool             // words show that this rate wrote them; if not, every decision needs the lock
 	fine     bool             // the states of the rate need two words
 	oneWord  bool             // entries of one word are those of the limit
 	pairs    algorithm.Pairer // the limit, if it is a bucket of any kind
-	alone    *Row             // of the limit
+	alone    *Row             // the row of this limit
 }
 
 // Limit returns a limit of the column.
@@ -67,7 +67,7 @@ func (l *Limit) decideOn(h table.Hash, now, n int64, a *algorithm.Answer) (allow
 	return false, false
 }
 
-// Within decides like that of a Single. A limit with delays may admit what waits, so the lock tells.
+// Within decides like Single.Within. A limit with delays may admit a waiting cost, so it needs the lock.
 func (l *Limit) Within(h table.Hash, now, n, longest int64) (need int64, done bool) {
 	var a algorithm.Answer
 	if longest == algorithm.Never || algorithm.Delays(l.Words()) || !l.Take(h, now, n, &a) {

@@ -9,7 +9,7 @@ import (
 
 // Row is the limits of a rule, which decide at once on the words of one entry.
 type Row struct {
-	Owner  any // of the caller
+	Owner  any // for the caller
 	in     *Table
 	limits []*Limit
 }
@@ -47,8 +47,8 @@ func (q *Ask) loans() *atomic.Uint64 { return &q.Row.in.loans[q.Key%table.Shards
 const mostTries = 64
 
 // Decide takes asks at once, or none, and writes the answer to a, which must be zero. A peek writes nothing, and its answer is
-// that of algorithm.Peek. Binding is the index of a limit among those of all asks. done is false if the decision needs the lock,
-// as two asks for one key do.
+// that of algorithm.Peek. Binding is the index of a limit among those of all asks. done is false if the decision needs
+// the lock, for example with two asks for one key.
 //
 // It decides on words that it reads without seizing them, like takePair.
 func Decide(asks []Ask, now int64, peeks bool, a *algorithm.Answer) (done bool) {

@@ -67,7 +67,7 @@ func (t *Table) AddColumn(like algorithm.Worder, now int64) *Column {
 	return c
 }
 
-// setWidth makes a layout in which the column has the width, and reports whether an entry has room for it.
+// setWidth makes a layout that gives the column the width, and reports whether an entry has room for it.
 func (t *Table) setWidth(c *Column, width uint8) bool {
 	next := t.newest.Load().with(c, width)
 	if next.width > table.MaxWidth {
@@ -80,7 +80,7 @@ func (t *Table) setWidth(c *Column, width uint8) bool {
 	return true
 }
 
-// Widen makes a layout in which a bucket's column has two words, and reports whether an entry has room for them.
+// Widen makes a layout that gives a bucket's column two words, and reports whether an entry has room for them.
 func (c *Column) Widen() bool {
 	t := c.in
 	t.mu.Lock()
@@ -127,7 +127,7 @@ func (l *Limit) Unpack(w Words) algorithm.State {
 type Loan struct {
 	in    *Table
 	hash  table.Hash
-	first Words // of the first column, which the entry does not keep meanwhile
+	first Words // words of the first column, which the entry does not keep meanwhile
 }
 
 // Of reports whether the loan is the entry of a key in the table of a column.

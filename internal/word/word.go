@@ -124,8 +124,8 @@ func (p pair) glimpse() glimpse {
 }
 
 // takePair decides like take on a glimpse of two words. A refusal writes nothing, so the cores do not pass the memory of
-// an exhausted key to each other. An admission seizes the words only to write them. Words of two instants also give an
-// answer, which takePair drops.
+// an exhausted key to each other. An admission seizes the words only to write them. A torn read also gives an answer,
+// which takePair drops.
 //
 // Without a loan, a first word that is there again stood between its two reads, and the second was read meanwhile.
 func (d *decider) takePair(at pair, seen glimpse, number uint64, now, n int64, a *algorithm.Answer) (allowed bool, r result) {
