@@ -37,8 +37,8 @@ type ClientOptions struct {
 	Guard layer.GuardOptions
 }
 
-// Client keeps limits in a client: its own, and those that servers tell by RetryInfo. Its methods Unary and Stream are
-// interceptors.
+// Client keeps limits in a client: its own, and those that servers announce by RetryInfo. Its methods Unary and Stream
+// are interceptors.
 //
 // A unary call that a server refuses with ResourceExhausted and a RetryInfo is repeated after the delay, up to four
 // times. A stream cannot be repeated, because its messages are gone; the next one waits.

@@ -130,7 +130,7 @@ func (s *chargedStream) RecvMsg(message any) error {
 	return err
 }
 
-// grantedStream has a context in which front.Settle finds what the stream was charged.
+// grantedStream has a context for front.Settle, with the charges of the stream.
 type grantedStream struct {
 	grpc.ServerStream
 	ctx context.Context

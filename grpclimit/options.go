@@ -23,7 +23,7 @@ type RPC struct {
 //	Rule    *weir.Rule                     // or a rule that was made
 //	Plan    func(RPC) *weir.Rule          // or the rule of each call: limits that change
 //	Key     func(RPC) string              // whom to charge
-//	Missing front.Missing                  // what becomes of a call without a key
+//	Missing front.Missing                  // treatment of a call without a key
 //	Cost    func(RPC) int64               // 1 by default
 //	After   func(RPC, error, int64) int64 // the true cost, when the handler has returned
 //	Estimate *front.Estimate               // what to take before that, learnt from true costs

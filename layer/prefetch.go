@@ -28,7 +28,7 @@ const (
 	stockShards  = 64
 	returnTime   = 100 * time.Millisecond // units are back within this time
 	returnsBatch = 128
-	fillTime     = 4 * time.Millisecond // how long a caller waits for answers to others before it asks itself
+	fillTime     = 4 * time.Millisecond // how long a caller waits for answers to others before it asks on its own
 )
 
 // Prefetched is an engine with a Prefetch. It is safe for concurrent use.
@@ -288,7 +288,7 @@ func (s *stock) answer(now time.Duration) weir.Decision {
 }
 
 // await waits for the engine's answer to another caller. A refusal is also one of any cost that is not smaller. If the
-// answer takes longer than left, the caller asks itself, so that it does not wait for many.
+// answer takes longer than left, the caller asks on its own, so that it does not wait for many.
 func (p *Prefetched) await(ctx context.Context, call weir.Call, f *fill, missing int64, left time.Duration) (a weir.Answer, err error, answered bool) {
 	ended := ctx.Done()
 	if call.Within > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// refusalsThatCount are calls on a key with no units left, and how many strikes they are to the ban of the rule.
+// refusalsThatCount are calls on a key with no units left, and how many strikes each counts towards the ban of the rule.
 var refusalsThatCount = []struct {
 	what    string
 	strikes int64
@@ -73,7 +73,7 @@ func bansOfSeveralRules(f *fixture) {
 	f.want("c, which refused nothing", f.take(all[2]), true, 8)
 }
 
-// bansEnd tests that knocking does not extend a ban, that units that come back do not lift it, and that a Reset does.
+// bansEnd tests that attempts do not extend a ban, that returned units do not lift it, and that a Reset does.
 func bansEnd(f *fixture) {
 	rule := f.rule("r", weir.Concurrency{Slots: 1, Lease: time.Minute}, weir.Ban{After: 1, Within: time.Hour, For: time.Hour})
 	held := f.reserve(rule.For("k", 1))

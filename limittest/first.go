@@ -6,7 +6,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// firstWindows tests what writes a window that begins with its first use: what begins it, what does not, and what ends it.
+// firstWindows tests windows that begin with their first use: which calls begin one, which do not, and which end it.
 func firstWindows(f *fixture) {
 	const period = 100 * time.Second
 	rule := f.rule("first", weir.FirstWindow{Rate: weir.Per(5, period)})

@@ -75,7 +75,7 @@ func (f *fixture) wantBindingLimit(d weir.Decision, q weir.Request) {
 	}
 }
 
-// wantRefusal fails the test unless the decision names the limit with the longest wait, and what of it refuses. The
+// wantRefusal fails the test unless the decision names the limit with the longest wait, and its cause. The
 // state must be that after the decision.
 func (f *fixture) wantRefusal(d weir.Decision, q weir.Request) {
 	f.Helper()
@@ -90,7 +90,7 @@ func (f *fixture) wantRefusal(d weir.Decision, q weir.Request) {
 	}
 }
 
-// refusing returns what refuses a request, by the waits of each limit alone.
+// refusing returns the limit and the cause of a refusal, by the waits of each limit alone.
 func (f *fixture) refusing(q weir.Request) (limit uint8, cause weir.Cause) {
 	longest := time.Duration(0)
 	for i, l := range q.Rule.Limits() {
@@ -116,7 +116,7 @@ func (f *fixture) gapLeft(l weir.Limit, q weir.Request) time.Duration {
 	return f.peek(f.rule(q.Rule.Name(), log).For(q.Key, q.Cost)).RetryAfter
 }
 
-// negativeFirst tests that a negative cost is refused as that, whatever else is wrong with its call.
+// negativeFirst tests that a negative cost is the reported fault, even if its call has others.
 func negativeFirst(f *fixture) {
 	quota := f.rule("quota", weir.Quota{Count: 5, Unit: weir.Day})
 	leaky := f.rule("leaky", weir.LeakyBucket{Rate: weir.PerHour(5), Queue: 4})

@@ -76,8 +76,8 @@ func undoCalls(f *fixture) {
 	f.wantRemaining("the entry of the first take has left", log, "a", 9)
 }
 
-// randomSettlements takes, reserves and settles at random, and compares each state with that of an engine in memory to
-// which the true costs were recorded.
+// randomSettlements takes, reserves and settles at random, and compares each state with that of an engine in memory that
+// recorded the true costs.
 func randomSettlements(f *fixture) {
 	rate, r := weir.Per(20, time.Minute), rand.New(rand.NewPCG(1, 2))
 	bucket, window, log := weir.TokenBucket{Rate: rate, Burst: 25}, weir.FixedWindow{Rate: weir.PerHour(300)}, weir.SlidingLog{Rate: rate}

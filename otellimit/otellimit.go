@@ -3,7 +3,8 @@
 //	telemetry, err := otellimit.New(otellimit.Options{})
 //	engine, err = telemetry.Observe(engine)
 //
-// docs/reference/metrics.md lists the instruments. A rule is an attribute, a key never is, except of a span if Options.Keys says so.
+// docs/reference/metrics.md lists the instruments. Rules are attributes. Keys are not, except on spans with
+// Options.Keys.
 package otellimit
 
 import (

@@ -4,8 +4,8 @@
 //	registry.MustRegister(metrics)
 //	engine, err = metrics.Observe(engine)
 //
-// docs/reference/metrics.md lists the metrics. A rule or limit is a label, a key never is: up to 1,000 rules, and 32 limits of each,
-// have names of their own, and the others share the name "other".
+// docs/reference/metrics.md lists the metrics. Rules and limits are labels; keys never are. Up to 1,000 rules, and 32
+// limits of each, have names of their own. The others share the name "other".
 package promlimit
 
 import (
@@ -33,7 +33,7 @@ type Metrics struct {
 // The bounds of labels, and the name that the others share.
 const (
 	mostRules  = 1000
-	mostLimits = 32 // of a rule
+	mostLimits = 32 // limits of a rule
 	other      = "other"
 )
 

@@ -20,7 +20,7 @@ type Comparison struct {
 	Requests int64              `json:"requests"`
 	Units    int64              `json:"units"`           // their costs together
 	Most     [3]int64           `json:"most"`            // units within any of ComparisonWindows
-	Jain     float64            `json:"jain"`            // of the units that each client asks for
+	Jain     float64            `json:"jain"`            // fairness of the units that each client asks for
 	Moved    int                `json:"moved,omitempty"` // clients that change their daemon when one is lost, and again when it returns
 	Limits   []ComparisonReport `json:"limits"`
 }
@@ -59,8 +59,8 @@ type ComparisonReport struct {
 	LatencyP99 float64 `json:"latency_p99,omitempty"`
 	Queue      int64   `json:"longest_queue"` // the most requests that wait at once, at the end of any step of Series
 
-	// Starved is the longest run of refusals in seconds, from its first to the next admission or the end: of one
-	// client if each has its own limit, and otherwise of all.
+	// Starved is the longest run of refusals in seconds, from its first to the next admission or the end: for one client if
+	// each has its own limit, otherwise for all.
 	Starved float64 `json:"starved"`
 	ShutOut int     `json:"shut_out"` // clients without an admitted request
 	Jain    float64 `json:"jain"`     // fairness: of the units that each client gets
@@ -73,8 +73,8 @@ func ComparisonWindows() [3]time.Duration {
 	return [3]time.Duration{time.Second, 10 * time.Second, time.Minute}
 }
 
-// Compare tries each limit alone on the traffic. A limit is its text, or several joined by "and", which decide together. The error
-// of a text that is none is that of [weir.ParseLimits] or of [weir.NewRule].
+// Compare tries each limit alone on the traffic. A limit is its text, or several joined by "and", which decide together.
+// A faulty text returns the error of [weir.ParseLimits] or of [weir.NewRule].
 func (p Pattern) Compare(limits []string, s Scenario) (Comparison, error) {
 	if err := s.check(); err != nil {
 		return Comparison{}, err

@@ -16,8 +16,8 @@ type Driver struct {
 	Phases []Phase
 	// Retry is the time between two attempts of a refused caller, up to weir.MaxPeriod.
 	Retry time.Duration
-	// Patience is the time after which a caller gives up, up to weir.MaxPeriod. The phase then ends without the remaining
-	// requests.
+	// Patience is how long a caller tries before it gives up, up to weir.MaxPeriod. The phase then ends without the
+	// remaining requests.
 	Patience time.Duration
 }
 
@@ -85,7 +85,7 @@ func (d Driver) check() error {
 	return nil
 }
 
-// driven is what one phase did to one subject.
+// driven is the result of one phase for one subject.
 type driven struct {
 	starts []time.Duration // when admitted requests went ahead, after the start
 	end    time.Duration   // when the last request was asked for, or went ahead
@@ -150,7 +150,7 @@ func mostWithin(length time.Duration, instants []time.Duration) (most int64) {
 // Subject decides on requests in virtual time: a limit of package weir, one of the [BadExamples], or a limiter of one's
 // own.
 type Subject struct {
-	Name string // a limit as text, or what another limiter is
+	Name string // a limit as text, or the name of another limiter
 	Note string // what to know about its figures; empty if they need no explanation
 
 	// begin returns a fresh state that reads the time from *now.

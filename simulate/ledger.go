@@ -9,7 +9,7 @@ import (
 	"github.com/weirflow/weir/internal/tape"
 )
 
-// ledger is what happened to the requests of a run. All its times are after the start.
+// ledger records the requests of a run. All its times are after the start.
 type ledger struct {
 	begin    int64
 	starts   []admission // of admitted requests, in order of admission

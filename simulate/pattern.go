@@ -7,8 +7,8 @@
 //	c, err := traffic.Compare([]string{"token bucket 10/s burst 20"}, simulate.Scenario{Length: time.Minute})
 //
 // Traffic such as "log access.log" comes from a log, which [Pattern.ReadLog] reads; with PerClient each client of the log has a
-// limit of its own. A [Driver] offers requests at steady rates to one [Subject] or more, which may be limiters of one's own. Equal
-// runs give equal reports.
+// limit of its own. A [Driver] offers requests at steady rates to one [Subject] or more, which may be your own limiters.
+// Equal runs give equal reports.
 //
 // The types are not safe for concurrent use.
 package simulate
@@ -28,7 +28,7 @@ import (
 	"github.com/weirflow/weir/internal/tape"
 )
 
-// Pattern is made-up traffic: the instants at which requests come, the clients that send them, and their costs.
+// Pattern is made-up traffic: the instants of requests, the clients that send them, and their costs.
 // Create it with [ParsePattern].
 type Pattern struct {
 	text    string
@@ -145,7 +145,7 @@ func (s *stream) population() int {
 // logStream offers the events of an access log.
 type logStream struct {
 	name    string
-	share   float64 // of the requests that remain
+	share   float64 // share of the requests that remain
 	speed   float64 // how many times faster than recorded
 	traffic *replay.Traffic
 }
@@ -183,7 +183,7 @@ func (p Pattern) ReadLog(name, key string, r io.Reader) (counted int, left []Rea
 	return traffic.Events(), traffic.Reasons(), nil
 }
 
-// calledLog returns what a log is called in texts for people.
+// calledLog returns the name of a log in texts for people.
 func calledLog(name string) string {
 	if name == "-" {
 		return "standard input"

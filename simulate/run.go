@@ -22,7 +22,7 @@ type run struct {
 	candidate replay.Candidate
 	retries   []retry  // by stream
 	begins    []uint32 // the first client of each stream
-	start     int64    // of the traffic
+	start     int64    // start of the traffic
 	now       int64
 	judges    []*tape.Limits // one for each process
 	live      int            // processes that take requests
@@ -272,8 +272,8 @@ func (r *run) lose() {
 	}
 }
 
-// agenda holds the events to come, as a heap with the earliest at its head. Events of one instant happen in
-// the order in which they were added.
+// agenda holds the events to come, as a heap with the earliest at its head. Events of one instant happen in the order
+// that they were added.
 type agenda struct {
 	due   []agendaItem
 	added uint64

@@ -9,7 +9,7 @@ import (
 
 // Scenario is how a comparison tries its limits. Only Length is required, unless the traffic is a log.
 type Scenario struct {
-	// Length is the time in which requests come. Default: that of the longest log of the traffic, up to weir.MaxPeriod.
+	// Length is how long requests come. Default: the length of the longest log of the traffic, up to weir.MaxPeriod.
 	Length time.Duration
 	// Seed decides all random draws. Equal seeds give equal results.
 	Seed uint64
@@ -28,7 +28,7 @@ type Scenario struct {
 	Lose time.Duration
 	// Return brings it back at this instant, with nothing in memory. Default: never.
 	Return time.Duration
-	// Server serves the admitted requests, one after the other in the order in which they go ahead, at this rate. A
+	// Server serves the admitted requests, one after the other in the order that they go ahead, at this rate. A
 	// request of cost n takes n times as long as one of cost 1. Default: no server.
 	Server weir.Rate
 	// Progress, if not nil, receives the number of requests decided so far and the total, from time to time.

@@ -118,7 +118,7 @@ func (v varying) arrivals(_ *rand.Rand, yield func(time.Duration) bool) {
 	}
 }
 
-// solve returns the instant, not before from, at which the integral is i. It uses Newton's method, and halves the
+// solve returns the instant, not before from, when the integral is i. It uses Newton's method, and halves the
 // bracket when a step would leave it.
 func (v varying) solve(i, from float64) float64 {
 	low, high := from, from+max(0, i-v.integral(from))/v.least

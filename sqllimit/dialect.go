@@ -15,7 +15,7 @@ const (
 	SQLite                        // 3.24 or later
 )
 
-// dialect is what the generic statements of a database differ in.
+// dialect has the parts of the generic statements that differ between databases.
 type dialect struct {
 	quote     string // around names
 	parameter bool   // parameters have numbers: $1

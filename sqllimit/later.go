@@ -28,7 +28,7 @@ func (e *OpenError) Error() string { return "sqllimit: open: " + e.Err.Error() }
 
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// WasCounted says that nothing was, for weir.WasCounted.
+// WasCounted returns CountedNo, for weir.WasCounted.
 func (e *OpenError) WasCounted() weir.Counted { return weir.CountedNo }
 
 // unreachable reports whether an error shows that no server has answered.

@@ -64,9 +64,9 @@ func (t *table) restore(ctx context.Context) error {
 	return err
 }
 
-// read reads rows and the clock. The clock comes with each row, and that without a name is in every table. Where a
-// transaction locks rows, it does not lock that one: all transactions would wait for one another. missing is the keys that
-// have no row.
+// read reads rows and the clock. The clock comes with each row, and the row without a name is in every table. A
+// transaction that locks rows does not lock that one: all transactions would wait for one another. missing is the keys
+// that have no row.
 func (t *table) read(ctx context.Context, db asker, keys []string, lock string) (rows []enginekit.Row, missing []string, now int64, err error) {
 	d, at := t.dialect, make(map[string]int, len(keys))
 	var args []any
@@ -191,7 +191,7 @@ func (t *table) begin(ctx context.Context) (c *sql.Conn, err error) {
 // rollbackWithin bounds a rollback, whose context may have ended.
 const rollbackWithin = time.Second
 
-// rollback ends a transaction. A connection on which that fails is closed.
+// rollback ends a transaction. It closes the connection if that fails.
 func (t *table) rollback(c *sql.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), rollbackWithin)
 	defer cancel()

@@ -20,8 +20,8 @@ import (
 // held locks the rows that still have their old version, in that order, so that statements do not deadlock. A LATERAL
 // query with a lock is never joined in another way. fits has the changes whose rows are all held, or missing as they
 // should be. made then inserts missing rows. If another process was quicker, none is inserted, and the change is not
-// in done. A change inserts one row at most: see table.Swap. The answer is the clock, and what the rows of the other
-// changes have instead.
+// in done. A change inserts one row at most: see table.Swap. The answer is the clock, and the present rows of the other
+// changes.
 const swapStatement = `
 WITH i AS MATERIALIZED (
 	SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bigint[], $6::int[])

@@ -1,4 +1,4 @@
-// Package obedient shows a client that obeys a server of which it knows nothing but the URL.
+// Package obedient shows a client that obeys a server and knows only its URL.
 //
 // Start the server in one terminal and the client in another:
 //

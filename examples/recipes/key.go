@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// Key identifies what is counted. Keys that differ in any part are counted separately, whatever bytes the parts
-// contain.
+// Key identifies a count. Keys that differ in any part are counted separately. The parts may contain any bytes.
 type Key struct {
-	Namespace string // of the program, so that several programs can share a server
+	Namespace string // the program's, so that several programs can share a server
 	Resource  string // what is used, like "login"
 	Subject   string // the user, such as an account or an address
 }
 
-// Naming names the Redis key of what is counted, so that a program can share it with others. A counter has a key for each
+// Naming names the Redis key of a count, so that a program can share it with others. A counter has a key for each
 // window, which begins at start. A log has one key, and its start is zero. In a cluster the keys of one subject have to be
 // in one slot.
 type Naming func(key Key, start time.Time) string

@@ -76,7 +76,7 @@ func (r Log) Fetch(ctx context.Context, key Key) (used int64, err error) {
 	return used, nil
 }
 
-// checked returns an error for what is out of bounds.
+// checked returns an error for a value out of bounds.
 func (r Log) checked(cost int64) error {
 	if err := checked("log", r.Window, cost); err != nil {
 		return err

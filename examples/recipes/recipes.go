@@ -27,7 +27,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The bounds of what is counted.
+// The bounds of counts.
 const (
 	MaxCost   = 1_000_000_000        // of one Record
 	MinWindow = time.Millisecond     // Redis expires keys by the millisecond

@@ -15,7 +15,7 @@ import (
 type TwoWindows struct {
 	Client   rueidis.Client
 	Window   time.Duration
-	Rounding Rounding         // of the previous window's part; default: RoundUp
+	Rounding Rounding         // rounds the previous window's part; default: RoundUp
 	Name     Naming           // default: keys that no other recipe has
 	Now      func() time.Time // default: time.Now
 }

@@ -94,7 +94,7 @@ func (p *proxy) requests(caller string, u usage) (all []weir.Request) {
 	return all
 }
 
-// refuse says which budget refuses, and the instant at which it has room for the request.
+// refuse says which budget refuses, and when it has room for the request.
 func refuse(w http.ResponseWriter, d weir.Decision) {
 	status, when := http.StatusRequestEntityTooLarge, "never"
 	if d.RetryAfter != weir.Never {

@@ -1,4 +1,5 @@
-// Command usage is the backend of a page on which a customer sees what he has used of his limit, and nothing of anybody else.
+// Command usage is the backend of a page that shows customers how much of their limit they have used, and nothing of
+// other customers.
 //
 // It stands beside a daemon that asks callers who they are:
 //
@@ -61,10 +62,10 @@ func value(name, otherwise string) string {
 	return otherwise
 }
 
-// backend serves the page, tokens for it, and what it asks the daemon.
+// backend serves the page and tokens for it, and passes its questions to the daemon.
 type backend struct {
 	daemon *url.URL
-	token  string // of the backend: it never leaves it
+	token  string // the backend's: it never leaves it
 	client http.Client
 }
 
@@ -104,7 +105,7 @@ func (b *backend) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// keyToken answers with a token for the key of whoever is logged in, whatever the page asks for.
+// keyToken answers with a token for the key of the logged-in user, whatever the page asks for.
 func (b *backend) keyToken(w http.ResponseWriter, r *http.Request) {
 	customer := customerOf(w, r)
 	if customer == "" {

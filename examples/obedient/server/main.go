@@ -1,4 +1,4 @@
-// Command server admits 100 requests in any 10 seconds, or what its argument says: see package obedient.
+// Command server admits 100 requests in any 10 seconds, or the limit in its argument: see package obedient.
 package main
 
 import (
