@@ -100,7 +100,7 @@ type Result struct {
 // Next makes a call on the engine below: see [Wrap].
 type Next func(ctx context.Context, call Call) (Answer, error)
 
-// Wrap returns an engine that calls around for each call of e, whatever its operation. around makes the call with next,
+// Wrap returns an engine that calls around for each call of e, of any operation. around makes the call with next,
 // perhaps a changed one, perhaps twice or never, and returns its answer. It must be safe for concurrent use, and quick:
 // [github.com/weirflow/weir/pace.Queue] makes calls of a Memory while its other callers wait.
 //

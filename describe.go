@@ -22,7 +22,7 @@ type Description struct {
 	// Worst is the largest number of units, taken one by one, that go ahead within any Rate.Period. The period excludes its
 	// end. Worst is 0 without a Rate.
 	Worst int64
-	// Window is the longest time in which the capacity comes back. Reset is the longest time until a key is like a new
+	// Window is the longest time until the capacity is back. Reset is the longest time until a key is like a new
 	// one, if no unit was recorded beyond the capacity. They are 0 for a limit that Owes or has no Rate, except that a
 	// Quota has a Reset.
 	Window, Reset time.Duration
@@ -34,7 +34,7 @@ type Description struct {
 	Gap time.Duration
 	// Delay is the longest delay of an admitted request.
 	Delay time.Duration
-	// Lease is the longest time for which an unreleased unit is held; 0 means no bound.
+	// Lease bounds how long an unreleased unit is held; 0 means no bound.
 	Lease time.Duration
 	// Entries is the largest number of entries of 16 bytes that a key stores.
 	Entries int64

@@ -52,9 +52,9 @@ type Engine interface {
 	Check(rules ...*Rule) error
 }
 
-// SlotKeeper is an optional ability of an Engine on which the slots of a [Concurrency] expire unless their holder renews
-// them. A [Reservation] calls KeepSlots with the slots that were taken at an instant after since, and with their Lease. The engine then
-// renews them until release is called. It closes lost as soon as a slot has expired, or may have.
+// SlotKeeper is an optional ability of an Engine whose [Concurrency] slots expire unless their holder renews them. A
+// [Reservation] calls KeepSlots with the slots that were taken at an instant after since, and with their Lease. The
+// engine then renews them until release is called. It closes lost as soon as a slot has expired, or may have.
 type SlotKeeper interface {
 	KeepSlots(since time.Time, slots Call) (lost <-chan struct{}, release func())
 }

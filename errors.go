@@ -107,7 +107,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("weir: %q: unexpected %q at byte %d, want %s%s", e.Text, e.Word, e.Offset+1, want, meant)
 }
 
-// CostError reports a cost above the capacity, for which no wait is long enough.
+// CostError reports a cost above the capacity: no wait is long enough for it.
 type CostError struct{ Cost, Capacity int64 }
 
 func (e *CostError) Error() string {

@@ -30,7 +30,7 @@ type keyedShard[K comparable] struct {
 	_        [48]byte
 }
 
-// firstSweep is the number of subjects at which a shard first searches for idle ones.
+// firstSweep is the number of subjects when a shard first searches for idle ones.
 const firstSweep = 64
 
 // groupsOfShard is the number of states that keys without room share in a shard: 256 in all shards.
@@ -269,7 +269,7 @@ func (s *keyedShard[K]) replan(now int64, limits *limitSource[K]) (panicked any)
 	return panicked
 }
 
-// recovered returns limitOf(key), or the value with which it panicked.
+// recovered returns limitOf(key), or the value that it panicked with.
 func recovered[K comparable](limitOf func(K) *compiledLimit, key K) (limit *compiledLimit, panicked any) {
 	defer func() { panicked = recover() }()
 	return limitOf(key), nil

@@ -11,10 +11,10 @@ import (
 	"github.com/weirflow/weir/internal/duration"
 )
 
-// Quota counts up to Count units in each day, week, month, quarter or year of a place, as bills and plans do. A month has
+// Quota counts up to Count units in each day, week, month, quarter or year of a place, like bills and plans. A month has
 // 28 to 31 days, and a day with a change to summer time has 23 hours: [FixedWindow] has periods of one length.
 //
-// A window begins at the earliest instant at which clocks of the zone read its wall time or later. So 02:30 on the day on
+// A window begins at the earliest instant when clocks of the zone read its wall time or later. So 02:30 on the day on
 // which clocks skip it counts from the jump, and where 02:30 comes twice, the first one counts. Around the end of a window up to
 // twice the count can pass within a short time.
 //
@@ -29,10 +29,10 @@ type Quota struct {
 	Zone string
 	// Month is the month in which a year begins. Default: January. Other units have none.
 	Month time.Month
-	// Day is the day on which a window begins. For weeks it is 1 (Monday) to 7. For months, quarters (in their first month)
+	// Day is the day that a window begins on. For weeks it is 1 (Monday) to 7. For months, quarters (in their first month)
 	// and years (in Month) it is 1 to 31, or the last day of a shorter month. Default: 1. A day has none.
 	Day int
-	// At is the wall time at which a window begins, in whole minutes after midnight. Default: midnight.
+	// At is the wall time when a window begins, in whole minutes after midnight. Default: midnight.
 	At time.Duration
 }
 

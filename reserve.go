@@ -124,7 +124,7 @@ func (h *reserved) slots() []Request {
 // held returns the slots as SlotKeeper takes them.
 func (h *reserved) held() Call { return Call{Requests: h.slots(), Lease: h.lease} }
 
-// slotsOf returns a copy of the requests in which only the slots of each rule are left.
+// slotsOf returns a copy of the requests with only the slots of each rule.
 func slotsOf(requests []Request) []Request {
 	requests = slices.Clone(requests)
 	for i := range requests {
@@ -241,12 +241,12 @@ func (h *reserved) takenAt(i int) int64 {
 // and cycles. Windows, logs and slots cannot promise when units become free.
 func (r *Rule) Bookable() bool { return r != nil && r.compiled.Made() && r.compiled.Bookable() }
 
-// ReserveAhead reserves a request on e for the earliest instant at which every limit of its rule admits it, if that is at
+// ReserveAhead reserves a request on e for the earliest instant when every limit of its rule admits it, if that is at
 // most longest away. Otherwise it takes nothing, and RetryAfter of the refusal is the time after which the same call is
 // admitted. The rule has to be [Rule.Bookable].
 //
 // The instant is Decision.Delay after the decision. It is never revoked: until then the engine admits nothing else of the
-// key, and later reservations get no earlier instant. So callers of all processes go in the order in which the engine saw
+// key, and later reservations get no earlier instant. So callers of all processes go in the order that the engine saw
 // them. Cancel gives the units back if the work was not done. Those of the newest reservation come back exactly. While a
 // reserved instant lies ahead, units of any other reservation come back behind it or, under a limit other than a
 // TokenBucket, not at all.

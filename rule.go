@@ -9,7 +9,7 @@ import (
 	"github.com/weirflow/weir/internal/memory"
 )
 
-// Rule is a named set of limits, all of which a key has to satisfy. It is immutable. Two rules with the same name
+// Rule is a named set of limits. A key has to satisfy all of them. It is immutable. Two rules with the same name
 // share their state on an engine, so that limits can differ by plan or change over time. State belongs to the rule's
 // name, the algorithm, the window period, the ordinal among equal limits and the key, and not to rate and burst.
 type Rule struct {
@@ -105,7 +105,7 @@ func (r *Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 // For returns a request for cost units of key under the rule.
 func (r *Rule) For(key string, cost int64) Request { return Request{Rule: r, Key: key, Cost: cost} }
 
-// Delays reports whether the rule admits with a delay, as a LeakyBucket does.
+// Delays reports whether the rule admits with a delay, like a LeakyBucket.
 func (r *Rule) Delays() bool { return r != nil && r.compiled.Delays() }
 
 // part returns a rule of the limits that hold units, or of those that spend them. A Ban goes with those that spend, if there are
@@ -129,9 +129,10 @@ func (r *Rule) part(leases bool) *Rule {
 
 // ChargeAfter returns the rule for costs that are known only when the work is done. It shares all states with r.
 //
-// [Engine.Record] then counts what was used in any case. A [github.com/weirflow/weir/layer.Guard] keeps the record whatever its
+// [Engine.Record] then counts the usage in any case. A [github.com/weirflow/weir/layer.Guard] keeps the record under any
 // policy, and makes it when the engine is back, because work that was done cannot be refused. A
-// [github.com/weirflow/weir/layer.Prefetch] takes nothing ahead under such a rule, so that the next caller sees what was recorded.
+// [github.com/weirflow/weir/layer.Prefetch] takes nothing ahead under such a rule, so that the next caller sees the
+// record.
 //
 // ChargeAfter refuses a Concurrency and a Ban with a *LimitError: a slot is held during the work, and a ban counts refusals of takes.
 func (r *Rule) ChargeAfter() (*Rule, error) {

@@ -6,7 +6,7 @@
 //     Wait blocks until the caller's turn, in order of arrival, and Reserve takes a later instant.
 //   - [Keyed] holds a limit for each of many keys of any comparable type, with the same verbs.
 //   - A [Rule] names one or several limits. An [Engine] decides on requests under rules, all or nothing: [Memory] in
-//     this process, package redislimit across machines. Its Reserve settles a cost that is known only afterwards.
+//     this process, package redislimit across machines. Its Reserve is for a cost that is known only afterwards.
 //
 // One subject:
 //

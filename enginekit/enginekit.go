@@ -105,7 +105,7 @@ func Calls(op weir.Op, requests ...weir.Request) []weir.Call {
 	return calls
 }
 
-// Decisions returns how many decisions a call asks for: 1, or those of an OpEach. So a layer passes a call on once, whatever it is,
+// Decisions returns how many decisions a call asks for: 1, or those of an OpEach. So a layer passes any call on once,
 // and then looks at one decision after the other with [DecisionAt].
 func Decisions(call *weir.Call) int {
 	switch {
@@ -181,7 +181,7 @@ func Binding(d *weir.Decision, requests []weir.Request) int {
 	return 0
 }
 
-// Bound returns the context in which an engine decides a call: see weir.Call.Within. An engine calls cancel when it has
+// Bound returns the context for the decision of a call: see weir.Call.Within. An engine calls cancel when it has
 // decided.
 func Bound(ctx context.Context, call *weir.Call) (_ context.Context, cancel context.CancelFunc) {
 	if call.Within <= 0 {
@@ -215,8 +215,8 @@ func CheckMost(most int64) error {
 // MaxIdentity bounds the bytes of a weir.Call.Identity.
 const MaxIdentity = 128
 
-// CheckIdentity refuses a [weir.Call.Identity] that is too long. An engine that does not recognise repeated decisions
-// refuses every identity, as New does.
+// CheckIdentity refuses a [weir.Call.Identity] that is too long. An engine that does not recognise repeated decisions,
+// such as one of New, refuses every identity.
 func CheckIdentity(op weir.Op, identity string) error {
 	if len(identity) > MaxIdentity {
 		return requestError(op, &compiled.Problem{Field: "identity", Reason: fmt.Sprintf("of %d bytes is longer than %d", len(identity), MaxIdentity)})
@@ -231,9 +231,9 @@ type Renewer interface {
 	Renew(ctx context.Context, slots weir.Call) (held bool, err error)
 }
 
-// Listener is an optional ability of an engine on which other processes release slots. Listen calls hear, which must not block,
-// when slots of a request may have come free, until stop is called or the engine is closed. hears reports whether such
-// signals reach this process now. A signal may be lost, or come without reason.
+// Listener is an optional ability of an engine whose slots other processes release, too. Listen calls hear, which must
+// not block, when slots of a request may have come free, until stop is called or the engine is closed. hears reports
+// whether such signals reach this process now. A signal may be lost, or come without reason.
 type Listener interface {
 	Listen(slots weir.Request, hear func()) (hears func() bool, stop func())
 }

@@ -144,8 +144,7 @@ func (f Functions) Delay(s State, now int64) int64 {
 }
 
 // AppendNumbers appends the state as numbers, so that an engine can store it
-// anywhere. They mean something to limits of the same kind and window, of any
-// rate and burst:
+// anywhere. They are valid for limits of the same kind and window, of any rate and burst:
 //
 //   - TokenBucket, LeakyBucket: the instant at which the bucket is full again, in
 //     1/d ticks, as the high and the low half of 128 bits; d; the 1/d ticks that a

@@ -11,10 +11,10 @@ import (
 // [Merged.Decide], and stores the states that changed. Meanwhile no other call may use these states. It returns the
 // decision, or an error if it could not decide.
 //
-// The engine makes calls of all operations except OpReserveAhead, and decides calls in which no limit has a state without
-// the function. A function that does not use [Merged.Decide] takes the requests as many times as they fit, Merged.Most times
-// at most, and sets Merged.Times. It may also take them once. It sets Part.Taken of the parts that it took, and undoes
-// an OpReturn with [Functions.Undo].
+// The engine makes calls of all operations except OpReserveAhead. It does not call the function if no limit of a call
+// has a state. A function that does not use [Merged.Decide] takes the requests as many times as they fit, Merged.Most
+// times at most, and sets Merged.Times. It may also take them once. It sets Part.Taken of the parts that it took, and
+// undoes an OpReturn with [Functions.Undo].
 //
 // holds returns, for Check, the limits of a rule that the engine cannot hold. A nil holds accepts all rules.
 func New(decide func(context.Context, *Merged) (weir.Decision, error), holds func(*weir.Rule) error) weir.Engine {

@@ -25,7 +25,7 @@ type frontier struct {
 	mu       sync.Mutex
 	room     sync.Cond // URLs of the list may be added
 	sites    map[string]*site
-	idle     []*site        // in the order in which they first became idle; some are busy again
+	idle     []*site        // in the order that they first became idle; some are busy again
 	due      ordered[*site] // may send now, least recently served first
 	later    ordered[*site] // by the instant when they may
 	unjudged []*site        // whose first page waits for a verdict

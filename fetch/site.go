@@ -11,7 +11,7 @@ import (
 type task struct {
 	placed // in the pages of an origin
 
-	url    *url.URL // of the next request
+	url    *url.URL // URL of the next request
 	asked  string   // as listed, in canonical form
 	home   string   // the site of asked
 	depth  int

@@ -26,7 +26,7 @@ type Estimate struct {
 }
 
 const (
-	lastCosts   = 100 // of a key
+	lastCosts   = 100 // costs kept for each key
 	leastCosts  = 20  // until then a key has no estimate
 	defaultKeys = 10_000
 )

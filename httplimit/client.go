@@ -20,7 +20,7 @@ type ClientOptions struct {
 	// Trusted are the proxies whose header the Client believes: addresses, prefixes such as 10.0.0.0/8, or "unix" for
 	// connections over a Unix socket. The Client ignores the header of any other peer.
 	Trusted []string
-	// Header is the field in which the proxies pass the address. In X-Forwarded-For and Forwarded, the client is the
+	// Header is the field that the proxies pass the address in. In X-Forwarded-For and Forwarded, the client is the
 	// last address that is not a trusted proxy. Any other field, such as X-Real-Ip, holds one address, and the proxy
 	// must overwrite what a client sends. Default: X-Forwarded-For.
 	Header string

@@ -11,7 +11,7 @@ import (
 // body is the body of an answer. Its request ends when it is read to its end or closed, or when the context ends.
 type body struct {
 	io.ReadCloser
-	reader io.Reader // of the ReadCloser, at the pace of the bandwidth
+	reader io.Reader // reads the ReadCloser, at the pace of the bandwidth
 	pass   *pass
 	usage  *usageReader // nil if nothing counts tokens
 }

@@ -17,8 +17,8 @@ type exchange struct {
 	base      http.RoundTripper
 	gate      *gate
 	request   *http.Request
-	pass      *pass     // of the last attempt
-	notBefore time.Time // of the next attempt
+	pass      *pass     // the last attempt's
+	notBefore time.Time // earliest start of the next attempt
 }
 
 func (c *exchange) do() (*http.Response, error) {

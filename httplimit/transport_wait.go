@@ -21,7 +21,7 @@ type pass struct {
 	ticket   obey.Ticket
 	acquired *pace.Acquired // nil without rules
 	answered bool
-	kind     obey.Kind // of the answer
+	kind     obey.Kind // kind of the answer
 	noRetry  bool
 
 	used  atomic.Pointer[obey.Tokens] // what the answer says; nil if it does not
@@ -93,7 +93,7 @@ type wait struct {
 	gate      *gate
 	request   *http.Request
 	ctx       context.Context
-	notBefore time.Time // of a retry
+	notBefore time.Time // earliest start of a retry
 	requests  []weir.Request
 	need      obey.Need
 	delayed   bool

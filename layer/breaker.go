@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The bounds at which a breaker opens and closes.
+// The bounds for opening and closing a breaker.
 const (
 	opensAfter  = 5                      // failures in a row
 	opensOf     = 20                     // calls within breakerTime, half of them failed

@@ -27,7 +27,7 @@ type owed struct {
 const (
 	mostJobs  = 10_000      // settlements
 	batchOf   = 128         // calls of a batch
-	batchTime = time.Second // of a batch
+	batchTime = time.Second // time for a batch
 )
 
 // debtor names a key under a rule and its limits.
@@ -36,7 +36,7 @@ type debtor struct{ rule, key string }
 // debt is the units that the keys of a rule were granted here.
 type debt struct {
 	request  weir.Request
-	peers    int64     // the number of peers by which the buckets refill
+	peers    int64     // the number of peers that the buckets refill by
 	portions []portion // of each limit
 }
 

@@ -6,20 +6,20 @@
 //	engine, err := layer.Guard(redis, layer.GuardOptions{OnFailure: layer.Local, Peers: 3})
 //	defer engine.Close()
 //
-// The layers, from the caller to the engine. This is the only order in which they can be put together, and each layer
-// refuses an engine that breaks it:
+// The layers, from the caller to the engine. They can be put together only in this order, and each layer refuses an
+// engine that breaks it:
 //
 //	Observe    reports decisions, refusals, thresholds, errors and durations
 //	Shadow     decides without enforcing, or a candidate limit beside the enforced one
-//	Otherwise  makes a request in place of one that is refused
+//	Otherwise makes a request in place of one that is refused
 //	DenyUntil  refuses here what the engine has just refused
 //	Prefetch   decides from blocks of permits that it takes ahead
 //	Guard      bounds each decision, and answers by a policy while the engine is away
 //	the engine, such as redislimit
 //
-// Functions of your own ([weir.Wrap]) may stand anywhere between them. A layer passes on what it does not concern, and
-// [weir.Find] finds the abilities of the engine through all of them. docs/howto/layers.md explains each layer, its bounds, and
-// what it costs.
+// Functions of your own ([weir.Wrap]) may stand anywhere between them. A layer passes on calls that do not concern it,
+// and [weir.Find] finds the abilities of the engine through all of them. docs/howto/layers.md explains each layer, its
+// bounds, and what it costs.
 package layer
 
 import (

@@ -15,8 +15,8 @@ type ObserveOptions struct {
 	// Decided is called after each decision, refusal and failure, on the goroutine of the caller. It is required, and must
 	// be fast, because the caller waits for it. If it panics, the caller still gets the answer.
 	Decided func(ctx context.Context, o Observation)
-	// Sample n observes one of n calls, chosen at random. Observation.Calls is the number that the observation stands for. Refusals, errors
-	// and calls in which a key crosses a threshold are always observed. Default: 1, every call.
+	// Sample n observes one of n calls, chosen at random. Observation.Calls is the number that the observation stands for.
+	// Refusals, errors and calls that take a key over a threshold are always observed. Default: 1, every call.
 	Sample int
 }
 

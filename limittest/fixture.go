@@ -11,7 +11,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// start is the time at which pieces begin. It lies within every window, at a whole microsecond.
+// start is when pieces begin. It lies within every window, at a whole microsecond.
 const start = 1_700_000_000_123_456_000
 
 // fixture is an engine under test and the clock that drives it.

@@ -33,7 +33,7 @@ func (a *Acquired) Settle(ctx context.Context, actual ...int64) error {
 
 // settle settles and lets the next callers for the keys go. On the memory engine, which does not block, both are one
 // step: otherwise the units of two settlements would come back before a waiting caller can use those of the first, and
-// what is then above the capacity would be lost.
+// units above the capacity would be lost.
 func (q *Queue) settle(a *Acquired, settle func() error) error {
 	if q.exact == nil {
 		held := time.Since(a.since)

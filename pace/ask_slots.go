@@ -36,7 +36,7 @@ type slotWatch struct {
 	// Without signals.
 	streak time.Time // since when the process keeps its slots, or when its pause ends; zero for neither
 	paused bool      // it has not asked since its pause
-	kept   int       // pauses in a row in which no other process took the slots
+	kept   int       // pauses in a row without another process taking the slots
 
 	own      int       // releases of this process whose signals are to come
 	ownUntil time.Time // later they are lost

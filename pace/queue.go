@@ -22,7 +22,7 @@ import (
 // each other. The limits hold in any case, and nothing is taken before all requests of a caller are admitted at one instant.
 //
 // On a [weir.Memory] the queue is exact. On an engine that processes share, the queue books one key whose rule is bookable
-// ([weir.Rule.Bookable]) for its oldest callers, at most 250 ms ahead, and callers of all processes go in the order in which
+// ([weir.Rule.Bookable]) for its oldest callers, at most 250 ms ahead, and callers of all processes go in the order that
 // the engine booked. For any other request the first caller asks as soon as the engine may admit it. Then the order of
 // arrival between processes is not promised, because an engine keeps nothing for a waiting caller: so no caller that
 // leaves, dies or is refused holds up another one. docs/howto/waiting.md has the rules.
@@ -148,7 +148,7 @@ func (q *Queue) take(ctx context.Context, c *caller) (weir.Decision, error) {
 	return c.decision, nil
 }
 
-// Acquire works like Wait and returns a reservation of what was taken. Its Done releases the slots of a Concurrency
+// Acquire works like Wait and returns a reservation of the taken units. Its Done releases the slots of a Concurrency
 // and leaves the other units spent; Cancel gives everything back. A caller that waits for slots is not refused because of
 // a lease, which may end early.
 func (q *Queue) Acquire(ctx context.Context, requests ...weir.Request) (*Acquired, error) {

@@ -26,7 +26,7 @@ type Options struct {
 	// as a proxy or a managed service. The engine sets it when a server refuses a call with CROSSSLOT. Set it
 	// yourself for a proxy that routes each call by its first key. Default: false.
 	OneSlot bool
-	// ConnectLater makes Open return an engine while no server answers, as NewWith does. The engine connects with a later
+	// ConnectLater makes Open, like NewWith, return an engine while no server answers. The engine connects with a later
 	// decision. Until then decisions fail with the reason Lost, and nothing is counted. Default: Open fails.
 	ConnectLater bool
 	// Batch is the largest number of decisions in a call, up to 1,024. Default: 128.
@@ -35,9 +35,9 @@ type Options struct {
 	// two at a time, because decisions that share a call cost it less. A distant one gets more, by the measured
 	// round trip, because they would wait for each other. Default: 64.
 	Flights int
-	// Clock returns the time in nanoseconds since the Unix epoch. It is for tests, and for servers on which scripts
-	// may not read the time. The engine reads it once per call and uses whole microseconds. The clocks of all
-	// processes then determine the decisions. Layers around the engine go by it as well. Default: the server's clock.
+	// Clock returns the time in nanoseconds since the Unix epoch. It is for tests, and for servers whose scripts may not
+	// read the time. The engine reads it once per call and uses whole microseconds. The clocks of all processes then
+	// determine the decisions. Layers around the engine go by it as well. Default: the server's clock.
 	Clock func() int64
 	// DenyNewServer protects limits when a server may have lost its memory. It refuses what an unknown server process
 	// would admit until each limit would have refilled from empty. That includes the first minutes or days of a new

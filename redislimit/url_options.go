@@ -231,7 +231,7 @@ func (u *serverURL) database(_, value string) error {
 }
 
 const (
-	// defaultTimeout is the time after which a silent connection is closed, unless the URL sets another.
+	// defaultTimeout closes a silent connection, unless the URL sets another.
 	defaultTimeout = 3 * time.Second
 	// minTimeout is the shortest timeout of a URL.
 	minTimeout = 100 * time.Millisecond

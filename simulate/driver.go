@@ -21,7 +21,7 @@ type Driver struct {
 	Patience time.Duration
 }
 
-// Phase is a number of requests and the rate at which they are offered.
+// Phase is a number of requests and the rate that they are offered at.
 type Phase struct {
 	Requests  int64
 	PerSecond int64

@@ -101,7 +101,7 @@ func (d draws) source(purpose uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(d.seed, d.stream|purpose<<32))
 }
 
-// What the random numbers of a stream are for. The purposes are independent, so costs do not change the arrivals.
+// The purposes of the random numbers of a stream. They are independent, so costs do not change the arrivals.
 const (
 	drawArrivals = iota
 	drawClients

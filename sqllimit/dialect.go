@@ -22,8 +22,8 @@ type dialect struct {
 	clock     string // microseconds since the Unix epoch; "" is the clock of the machine
 	begin     string
 	empty     string // no bytes
-	columns   string // of the table
-	options   string // of the table
+	columns   string // columns of the table
+	options   string // options of the table
 	index     string // that finds rows by name, before a WHERE
 	lock      string // after a SELECT
 	skip      string // works like lock, and leaves rows that are locked; "" without it

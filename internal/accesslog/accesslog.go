@@ -60,7 +60,7 @@ func NewReader(o Options) (*Reader, error) {
 
 // Want returns the slot of a field. Call it before reading. Every format may have these fields, under its own names: ip,
 // client, method, path (without the query), query, uri, status, user, referer, agent, host, and header.NAME. Any other
-// name is a variable of a pattern, a column, or a field of JSON lines, in which dots name a nested field.
+// name is a variable of a pattern, a column, or a field of JSON lines, where dots name a nested field.
 //
 // The ip is the key that every front gives a client, and the client is its address, as the options choose it.
 func (r *Reader) Want(name string) Slot {

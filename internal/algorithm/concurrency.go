@@ -3,8 +3,8 @@ package algorithm
 import "math"
 
 // Concurrency bounds the units held at a time. A lease holds a unit. It has an identity to release it by, and an end
-// at which it expires. State: A is the instant of the last write; earlier times are clamped to it. B is the units of
-// the stored leases, including expired ones. Log holds the leases.
+// when it expires. State: A is the instant of the last write; earlier times are clamped to it. B is the units of the
+// stored leases, including expired ones. Log holds the leases.
 //
 // A release by identity searches the leases, so it takes time in proportion to the limit.
 type Concurrency struct {

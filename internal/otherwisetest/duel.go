@@ -353,7 +353,7 @@ func (d *duel) compareStates() {
 	}
 }
 
-// textOf names requests and what is in their places.
+// textOf names requests and those in their places.
 func textOf(requests []weir.Request) (text string) {
 	for i := range requests {
 		if i > 0 {

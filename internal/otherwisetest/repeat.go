@@ -113,7 +113,7 @@ func (r *repeated) want(call weir.Call, identity string, first weir.Answer) {
 	}
 }
 
-// left wants so many units left of each rule.
+// left wants a number of units left of each rule.
 func (r *repeated) left(want ...int64) {
 	r.Helper()
 	for i, rule := range []*weir.Rule{r.floor, r.second, r.pool} {

@@ -45,7 +45,7 @@ const (
 	Concurrent      // requests in flight
 	Other           // something whose use a client cannot count beforehand, such as bytes
 
-	// What a language model counts.
+	// The units of a language model.
 	Tokens
 	InputTokens
 	OutputTokens

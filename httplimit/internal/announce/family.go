@@ -8,7 +8,7 @@ import (
 
 // family is fields that state one number each.
 type family struct {
-	name string // of the quota
+	name string // name of the quota
 	unit Unit
 
 	limit, remaining, used string // counts
@@ -114,7 +114,7 @@ func (r *reader) vendors() {
 	}
 }
 
-// shopifyLeaks is the time in which a bucket of Shopify's REST API leaks all of its units, whatever its size.
+// shopifyLeaks is how long a bucket of Shopify's REST API, of any size, takes to leak all of its units.
 const shopifyLeaks = 20 * time.Second
 
 // shopify reads used/size, which counts up. A unit comes back when the bucket has leaked one, and one more for each unit

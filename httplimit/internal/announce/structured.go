@@ -4,7 +4,7 @@ import "strings"
 
 // member is an item of a structured field (RFC 9651) with its parameters, or a member of a dictionary.
 type member struct {
-	key    string // of a dictionary; empty in a list
+	key    string // key in a dictionary; empty in a list
 	value  bare
 	params []param
 }

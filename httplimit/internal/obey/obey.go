@@ -1,5 +1,5 @@
-// Package obey decides when a client may send its next request to a server, from what the server has said so far. It
-// is a state machine: the caller has the lock and passes the time.
+// Package obey decides when a client may send its next request to a server, by the limits that the server has announced
+// so far. It is a state machine: the caller has the lock and passes the time.
 //
 // A [State] learns from answers. It sends a request only if the server is known to admit it, by the limits that it has
 // announced:
@@ -49,7 +49,7 @@ type State struct {
 // Reason says why a request waits.
 type Reason string
 
-// The reasons, in the order in which they are named if several hold.
+// The reasons, in the order that they are named if several hold.
 const (
 	First Reason = "first answer" // one request at a time until an answer says more
 	Pause Reason = "pause"        // the server has asked for a pause
@@ -62,7 +62,7 @@ const (
 type Verdict struct {
 	Wait   time.Duration // Never: until an answer arrives or ends
 	Reason Reason
-	Name   string // of the quota
+	Name   string // name of the quota
 }
 
 // Never is the wait that only an answer can end.
@@ -82,7 +82,7 @@ type Ticket struct {
 	tokens   tokenSums // those so far when it was sent
 	at       time.Time
 	Need     Need
-	order    uint64 // of its answer among the answers; 0 without one
+	order    uint64 // position of its answer among the answers; 0 without one
 }
 
 // Wait returns how long a request has to wait.

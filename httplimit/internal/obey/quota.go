@@ -13,7 +13,7 @@ type quota struct {
 	limit  int64         // 0 if unknown
 	window time.Duration // 0 if unknown
 
-	remaining int64     // of the newest report; announce.Unknown if there is none
+	remaining int64     // units left by the newest report; announce.Unknown if there is none
 	reporter  Ticket    // the request whose answer brought it
 	until     time.Time // when units come back; zero if unknown
 	exact     bool      // the server has said when the next request fits

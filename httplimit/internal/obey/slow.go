@@ -6,7 +6,7 @@ import "time"
 // it grow again.
 type slowdown struct {
 	rate, before float64   // after the cut, and measured before it, in requests a second; 0 if nothing is cut
-	at           time.Time // of the cut
+	at           time.Time // time of the cut
 
 	since    time.Time // the beginning of the measurement
 	starts   float64   // requests since then
@@ -14,7 +14,7 @@ type slowdown struct {
 }
 
 const (
-	kept      = 0.7              // of the measured rate
+	kept      = 0.7              // share of the measured rate
 	leastRate = 0.5              // requests a second
 	regrow    = 30 * time.Second // until the rate before the cut is reached again
 	paced     = 2                // times the rate before the cut: above it, nothing is paced

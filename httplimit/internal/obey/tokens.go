@@ -32,7 +32,7 @@ func (t *Tokens) add(more *Tokens) {
 	}
 }
 
-// tokenIndex returns the index in Tokens of what a unit counts. It is false if the unit counts something else.
+// tokenIndex returns the index of a unit in Tokens. It is false if the unit is not of tokens.
 func tokenIndex(unit announce.Unit) (i int, ok bool) {
 	i = int(unit) - int(announce.Tokens)
 	return i, i >= 0 && i < len(Tokens{})
@@ -52,7 +52,7 @@ func (s *tokenSums) since(reporter *Ticket, i int) int64 {
 	return other + s.over[i] - reporter.tokens.over[i]
 }
 
-// settle replaces the estimate of a request by what it has used.
+// settle replaces the estimate of a request by its usage.
 func (s *State) settle(t Ticket, used *Tokens) {
 	for i := range used {
 		more := used[i] - t.Need.Tokens[i]

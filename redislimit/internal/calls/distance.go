@@ -15,7 +15,7 @@ type distance struct {
 	several bool   // there are other lanes
 	own     trips
 
-	calls int           // calls in flight up to which a decision leaves at once and alone; 1 nearby, and 0 before the second answer
+	calls int           // with fewer calls in flight, a decision leaves at once and alone; 1 nearby, and 0 before the second answer
 	gap   time.Duration // how long after the last call another one leaves with the decisions queued meanwhile; 0: not before a return
 
 	group   int           // calls since calls was last adjusted
