@@ -41,7 +41,7 @@ func NewRules[R, A any](o Options[R, A]) (*Rules[R, A], error) {
 		if set != nil {
 			name := set.Rule.Name()
 			if rs.names[name] {
-				problems = append(problems, OptionError(o.Name, field, "has the name %q of an earlier rule, with which it would share states: give it another", name))
+				problems = append(problems, OptionError(o.Name, field, "has the name %q of an earlier rule and would share its states: give it another name", name))
 			}
 			rs.names[name] = true
 		}
@@ -185,7 +185,7 @@ func (rs *Rules[R, A]) setOf(at int, r R) (*Set, error) {
 		return known, nil
 	}
 	if rs.names[rule.Name()] {
-		return nil, OptionError(rs.Name, "plan", "has the name %q of another rule, with which it would share states: give it another", rule.Name())
+		return nil, OptionError(rs.Name, "plan", "has the name %q of another rule and would share its states: give it another name", rule.Name())
 	}
 	set, err := rs.newSetFor(&rs.list[at], rule)
 	if err == nil && rs.plans.add(rule, set) {

@@ -56,7 +56,7 @@ func PerKey(limits string, key Key) (*Server, error) {
 // NewServer returns a Server. Its errors are joined *weir.OptionError, *weir.LimitError and *weir.SyntaxError values.
 func NewServer(o Options) (*Server, error) {
 	if o.EachMessage && slices.ContainsFunc(o.Rules, func(r Rule) bool { return r.Estimate != nil }) {
-		return nil, optionError("eachMessage", "charges messages, whose true costs nobody states, so nothing can be learnt for an Estimate: leave one of them out")
+		return nil, optionError("eachMessage", "charges messages, which have no true costs for an Estimate to learn from: leave one of them out")
 	}
 	f, err := front.New(front.Options[RPC, error]{
 		Name: name, Rules: o.Rules, Key: Peer, Engine: o.Engine, Guard: o.Guard, Prefetch: o.Prefetch, DryRun: o.DryRun,

@@ -144,7 +144,7 @@ func (o *TransportOptions) check() (problems []error) {
 func checkWaits(rule *weir.Rule) error {
 	for _, limit := range rule.Limits() {
 		if weir.Describe(limit).Alone {
-			return transportError("limit", "%s cannot be waited for with what servers say: use a token bucket or a rate gate", limit)
+			return transportError("limit", "%s cannot be combined with limits that servers announce: use a token bucket or a rate gate", limit)
 		}
 	}
 	return nil

@@ -357,16 +357,16 @@ func TestAnAnnouncedLimitOfRequestsInFlightIsKept(t *testing.T) {
 func TestOptionsOfATransportAreChecked(t *testing.T) {
 	rule := mustRule(t, "a=1/s")
 	for want, o := range map[string]httplimit.TransportOptions{
-		"weir: httplimit: transport: options: maxPause -1s is negative":                                                                                                  {MaxPause: -time.Second},
-		"weir: httplimit: transport: options: maxKeys -1 is negative":                                                                                                    {MaxKeys: -1},
-		"weir: httplimit: transport: options: maxWaiting -1 is negative":                                                                                                 {MaxWaiting: -1},
-		"weir: layer: guard: options: onFailure 7 is no policy":                                                                                                          {Guard: layer.GuardOptions{OnFailure: 7}},
-		"weir: httplimit: transport: options: rules are 17, above 16":                                                                                                    {Rules: slices.Repeat([]httplimit.Rule{{Rule: rule}}, 17)},
-		"weir: httplimit: transport: options: rules[0] has not exactly one of Limit, Rule and Plan":                                                                      {Rules: []httplimit.Rule{{}}},
-		"weir: httplimit: transport: options: rules[1] has the name \"client\" of an earlier rule, with which it would share states: give it another":                    {Rules: []httplimit.Rule{{Limit: "client=1/s"}, {Limit: "client=2/s"}}},
-		"weir: httplimit: transport: options: rules[0].limit leaky bucket 1/s queue 3 cannot be waited for with what servers say: use a token bucket or a rate gate":     {Rules: []httplimit.Rule{{Limit: "client=leaky bucket 1/s queue 3"}}},
-		"weir: httplimit: transport: options: rules[0].limit sliding log 1/s count denied cannot be waited for with what servers say: use a token bucket or a rate gate": {Rules: []httplimit.Rule{{Limit: "client=sliding log 1/s count denied"}}},
-		`weir: "client=nonsense": unexpected "nonsense" at byte 8, want`:                                                                                                 {Rules: []httplimit.Rule{{Limit: "client=nonsense"}}},
+		"weir: httplimit: transport: options: maxPause -1s is negative":                                                                                                            {MaxPause: -time.Second},
+		"weir: httplimit: transport: options: maxKeys -1 is negative":                                                                                                              {MaxKeys: -1},
+		"weir: httplimit: transport: options: maxWaiting -1 is negative":                                                                                                           {MaxWaiting: -1},
+		"weir: layer: guard: options: onFailure 7 is no policy":                                                                                                                    {Guard: layer.GuardOptions{OnFailure: 7}},
+		"weir: httplimit: transport: options: rules are 17, above 16":                                                                                                              {Rules: slices.Repeat([]httplimit.Rule{{Rule: rule}}, 17)},
+		"weir: httplimit: transport: options: rules[0] has not exactly one of Limit, Rule and Plan":                                                                                {Rules: []httplimit.Rule{{}}},
+		"weir: httplimit: transport: options: rules[1] has the name \"client\" of an earlier rule and would share its states: give it another name":                                {Rules: []httplimit.Rule{{Limit: "client=1/s"}, {Limit: "client=2/s"}}},
+		"weir: httplimit: transport: options: rules[0].limit leaky bucket 1/s queue 3 cannot be combined with limits that servers announce: use a token bucket or a rate gate":     {Rules: []httplimit.Rule{{Limit: "client=leaky bucket 1/s queue 3"}}},
+		"weir: httplimit: transport: options: rules[0].limit sliding log 1/s count denied cannot be combined with limits that servers announce: use a token bucket or a rate gate": {Rules: []httplimit.Rule{{Limit: "client=sliding log 1/s count denied"}}},
+		`weir: "client=nonsense": unexpected "nonsense" at byte 8, want`:                                                                                                           {Rules: []httplimit.Rule{{Limit: "client=nonsense"}}},
 	} {
 		if _, err := httplimit.NewTransport(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("NewTransport: %v, want %s", err, want)

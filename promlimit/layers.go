@@ -40,7 +40,7 @@ var (
 
 	prefetchOut      = gauge("weir_prefetch_units", "Units taken ahead that are not used.")
 	prefetchKeys     = gauge("weir_prefetch_keys", "Keys that are looked at.")
-	prefetchTakes    = counter("weir_prefetch_takes_total", "Takes, by who decided: prefetch or engine.", "by")
+	prefetchTakes    = counter("weir_prefetch_takes_total", "Takes by decider: prefetch or engine.", "by")
 	prefetchReturned = counter("weir_prefetch_returned_units_total", "Units taken ahead that went back.")
 	prefetchLost     = counter("weir_prefetch_lost_units_total", "Units taken ahead that did not go back.")
 
