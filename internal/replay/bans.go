@@ -9,7 +9,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// BanReport is what the ban of a limit would have done: the question before one dares to ban.
+// BanReport shows what the ban of a limit would have done, before it is used.
 type BanReport struct {
 	Keys    int   `json:"keys"`    // banned at least once
 	Begun   int64 `json:"begun"`   // bans of all keys
@@ -23,10 +23,10 @@ type BanReport struct {
 	Worst    []BannedKey `json:"worst"` // those that were banned longest come first
 }
 
-// BannedKey is what the bans of one key would have been.
+// BannedKey holds the bans that one key would have had.
 type BannedKey struct {
 	Key     string    `json:"key"`
-	Name    string    `json:"name,omitempty"` // of the customer whose key it is, if the program was told it
+	Name    string    `json:"name,omitempty"` // name of the customer whose key it is, if the program knows it
 	Begun   int64     `json:"begun"`
 	Seconds float64   `json:"seconds"` // the sum of its bans
 	Longest float64   `json:"longest"` // in seconds
@@ -53,7 +53,7 @@ func (k BannedKey) Called() string { return cmp.Or(k.Name, k.Key) }
 // whole seconds.
 const burst = int64(time.Second)
 
-// banned is what is known of the bans of one key.
+// banned holds the bans of one key.
 type banned struct {
 	strikes []int64 // within the last burst, since the last ban
 	until   int64   // the end of the last ban
@@ -109,7 +109,7 @@ func StrikesOf(limits []weir.Limit) int64 {
 	return 0
 }
 
-// banReport returns what the bans of all keys would have been; nil if the limit has none.
+// banReport returns the bans that all keys would have had; nil if the limit has none.
 func (o *outcome) banReport(keys []string, top int) *BanReport {
 	if o.after == 0 {
 		return nil

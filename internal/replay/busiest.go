@@ -42,9 +42,9 @@ func (b Busiest) Exceeding(units int64) int {
 	return b.keys
 }
 
-// BusiestOf tells how many requests each key makes within a second, a minute, an hour and a day at most, if the requests last so
-// long. It is given the instants of the requests of each key, in nanoseconds since the Unix epoch and in order of time, and may go
-// through them several times.
+// BusiestOf tells how many requests each key makes at most within a second, a minute, an hour and a day, if the requests
+// last that long. It is given the instants of the requests of each key, in nanoseconds since the Unix epoch and in order
+// of time, and may go through them several times.
 func BusiestOf(instants iter.Seq[[]int64], first, last time.Time) []Busiest {
 	var events []Event
 	return busiest(windowsOf(nil), first.UnixNano(), last.UnixNano(), func(yield func([]Event) bool) {

@@ -10,9 +10,9 @@ import (
 	"github.com/weirflow/weir/internal/tape"
 )
 
-// family is limits of one form, which differ in a number: the burst of a token bucket, or the count of a window. What a
-// key has used does not depend on the number, as long as the same requests are admitted; a request is admitted if its
-// cost fits beside that.
+// family is limits of one form, which differ in a number: the burst of a token bucket, or the count of a window. The
+// used units of a key do not depend on the number, as long as the same requests are admitted. A request is admitted if
+// its cost fits beside the used units.
 type family struct {
 	form   string // with N for the number
 	most   int64  // the largest valid number

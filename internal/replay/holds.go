@@ -17,19 +17,19 @@ type HoldOptions struct {
 	Took     time.Duration         // of each piece of work: from its line to its settlement. Default: settled at once
 }
 
-// HoldReport is what became of all events, for one number of units that reservations hold.
+// HoldReport counts the outcomes of all events, for one number of units that reservations hold.
 type HoldReport struct {
 	Limit    string `json:"limit"`
 	Holds    string `json:"holds"` // nothing, the same number each time, or an estimate: "none", "fixed 8000", "p95"
 	Admitted int64  `json:"admitted"`
 	Refused  int64  `json:"refused"`
-	Needless int64  `json:"needless"` // of the refused: the true cost would have fitted
+	Needless int64  `json:"needless"` // refused requests whose true cost would have fitted
 	Used     int64  `json:"used"`     // units, by the admitted
 	Beyond   int64  `json:"beyond"`   // of these units, those that did not fit when they were settled
 }
 
-// Holds tries a candidate on work whose cost is known when it ends: without holding anything, with Max held for each piece, and
-// with an estimate that learns from what was settled. Refused work has no cost, and does not come again.
+// Holds tries a candidate on work whose cost is known when it ends: without holding anything, with Max held for each
+// piece, and with an estimate that learns from settled costs. Refused work has no cost, and does not come again.
 func (t *Traffic) Holds(c Candidate, o HoldOptions) (reports []HoldReport, err error) {
 	rule, err := weir.NewRule("replay", c.Limits...)
 	if err == nil && weir.Kit.Held(rule) != nil {

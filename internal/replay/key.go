@@ -14,8 +14,8 @@ import (
 // Key names the fields of a line that identify a key of the traffic.
 //
 // Every format may have these fields: ip, method, path (without the query), query, uri (path and query), status, user,
-// referer, agent, host, and header.NAME. Any other name is a column, a variable of a pattern, or a field of JSON lines, in
-// which dots name a nested field: request.headers.Host.0. The ip is the key that every front gives a client: an IPv4
+// referer, agent, host, and header.NAME. Any other name is a column, a variable of a pattern, or a field of JSON lines,
+// where dots name a nested field: request.headers.Host.0. The ip is the key that every front gives a client: an IPv4
 // address, or the network of an IPv6 address. In a key of several fields, a value is quoted if it is empty or contains a
 // space, so the values stay distinct.
 type Key struct {

@@ -35,8 +35,8 @@ func numberOf(limit weir.Limit) (of numbered, ok bool) {
 	return numbered{}, false
 }
 
-// WithNumber returns a limit with another burst or count, as text, and what the number is. It returns "" for a limit that has no
-// such number.
+// WithNumber returns a limit with another burst or count, as text, and the name of the number. It returns "" for a limit
+// that has no such number.
 func WithNumber(limit weir.Limit, number int64) (text, what string) {
 	of, ok := numberOf(limit)
 	if !ok {
@@ -58,8 +58,8 @@ func Enlarged(limit weir.Limit, factor float64) (number int64, ok bool) {
 	return of.most, true
 }
 
-// Need returns the smallest burst or count with which a limit would have refused none of the events of a key, which are in order of
-// time. ok is false for a limit without such a number, and if none is large enough.
+// Need returns the smallest burst or count that would have made a limit refuse none of the events of a key, which are in
+// order of time. ok is false for a limit without such a number, and if none is large enough.
 //
 // As long as everything is admitted, the used units of a key do not depend on the number. So Need takes everything from a limit that is large
 // enough, and looks how much of it was ever missing.

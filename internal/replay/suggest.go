@@ -29,7 +29,7 @@ type Suggestions struct {
 	Proposed *Proposal    `json:"proposed,omitempty"` // nil if no limit meets the target
 	Together *Together    `json:"together,omitempty"` // under a target in all
 	Limits   []Suggestion `json:"suggestions"`
-	Curves   []Curve      `json:"curves"` // of the forms that are suggested, or of all if none is
+	Curves   []Curve      `json:"curves"` // curves of the suggested forms, or of all forms if none is
 }
 
 // Suggestion is a limit that just meets the target.
@@ -157,7 +157,7 @@ func (s Suggestion) beats(other Suggestion) bool {
 	return noWorse && better
 }
 
-// Name names the keys of the suggestions, those of which name knows a name.
+// Name names the keys of the suggestions that name knows.
 func (s *Suggestions) Name(name func(key string) string) {
 	for i := range s.Limits {
 		if k := s.Limits[i].Worst; k != nil {

@@ -55,7 +55,7 @@ func Differ(first, second *Tally, keys []string, top int) *Difference {
 	return difference(first.closed(), second.closed(), keys, top)
 }
 
-// closed returns the outcome with what was counted of each key.
+// closed returns the outcome with the counts of each key.
 func (t *Tally) closed() *outcome {
 	o := *t.outcome
 	for id, key := range t.keys {
