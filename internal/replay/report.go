@@ -52,8 +52,8 @@ type LimitReport struct {
 	WorstMinutes []MinuteReport `json:"worst_minutes"`     // the most refused first; empty without refusals
 	Series       tape.Series    `json:"-"`                 // requests over time, from the first event
 	Timelines    []tape.Series  `json:"-"`                 // the same for each of the first WorstKeys: see Options.Timelines
-	Bans         *BanReport     `json:"bans,omitempty"`    // of a limit with a ban
-	*RuleReport                 // of a rules file, or nil
+	Bans         *BanReport     `json:"bans,omitempty"`    // set for a limit with a ban
+	*RuleReport                 // set for a rules file, or nil
 }
 
 // RuleReport is what the report of a rules file has beside that of a limit. The first report of a file is that of all its rules
@@ -88,7 +88,7 @@ type RuleReport struct {
 	Unsure int64 `json:"unsure,omitempty"`
 	// Otherwise counts requests of a recording, among those decided, that its daemon decided otherwise.
 	Otherwise int64 `json:"not_as_recorded,omitempty"`
-	// Undecided counts requests that are not among the others: the log lacks an attribute on which a rule depends.
+	// Undecided counts requests that are not among the others: the log lacks an attribute that a rule depends on.
 	Undecided int64  `json:"undecided,omitempty"`
 	Lacks     []Lack `json:"lacks,omitempty"`
 }
@@ -115,19 +115,19 @@ type Lack struct {
 // KeyReport is the result for one key under one candidate. A key that is not UTF-8 is quoted.
 type KeyReport struct {
 	Key  string `json:"key"`
-	Name string `json:"name,omitempty"` // of the customer whose key it is, if the program was told it
-	Plan string `json:"plan,omitempty"` // of a rule that has plans
+	Name string `json:"name,omitempty"` // name of the customer whose key it is, if the program knows it
+	Plan string `json:"plan,omitempty"` // plan of a rule that has plans
 	// Address is true of an address among customers.
 	Address  bool  `json:"address,omitempty"`
 	Admitted int64 `json:"admitted"`
 	Refused  int64 `json:"refused"`
-	// Needs is the burst or count with which nothing of it would have been refused, or 0 if that is not known.
+	// Needs is the burst or count that would have refused nothing of the key, or 0 if that is not known.
 	Needs int64     `json:"needs,omitempty"`
 	From  time.Time `json:"-"` // its first refusal
 	To    time.Time `json:"-"` // its last one
 }
 
-// Name names the keys of the report, those of which name knows a name.
+// Name names the keys of the report that name knows.
 func (r *Report) Name(name func(key string) string) {
 	for i := range r.Limits {
 		for j := range r.Limits[i].WorstKeys {

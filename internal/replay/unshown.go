@@ -11,7 +11,7 @@ import (
 )
 
 // Unshown is a limit that a log cannot show, because the log is shorter than the window of the limit: a quota of a month on the log
-// of a week. What such a limit refuses in the log says little; the pace says more.
+// of a week. Its refusals in the log say little; the pace says more.
 type Unshown struct {
 	Limit   string  `json:"limit"`
 	Count   int64   `json:"count"`             // the units of a window
@@ -26,13 +26,13 @@ type Unshown struct {
 	Subject string  `json:"subject,omitempty"` // what a key of a rule is called, such as customer
 }
 
-// units are the lengths by which a pace is told for quotas, whose windows differ in length.
+// units are the window lengths that the pace of a quota assumes, because its windows differ in length.
 var units = map[weir.CalendarUnit]time.Duration{
 	weir.Day: 24 * time.Hour, weir.Week: 7 * 24 * time.Hour, weir.Month: 30 * 24 * time.Hour, weir.Quarter: 91 * 24 * time.Hour, weir.Year: 365 * 24 * time.Hour,
 }
 
-// shortest is the window, in seconds, from which on a log is told to be too short. A log of less than some minutes is a sample, and a
-// limit of some minutes refuses in it what it would refuse anywhere.
+// shortest is the shortest window, in seconds, that a log can be reported as too short for. A log of less than some
+// minutes is a sample, and a limit of some minutes refuses in it what it would refuse anywhere.
 const shortest = 60 * 60
 
 // UnshownBy returns the limits among some that a log from first to last cannot show.
