@@ -58,7 +58,7 @@ type target struct {
 	Prefix bool `json:"prefix"`
 }
 
-// answer is what a request did.
+// answer is the outcome of a request.
 type answer struct {
 	Before   any      `json:"before"`
 	After    any      `json:"after"`

@@ -41,7 +41,7 @@ func read(r *http.Request, into any, needed ...string) error {
 	return nil
 }
 
-// wants are the words for what a field holds, by its type in Go.
+// wants are the words for the value of a field, by its type in Go.
 var wants = map[string]string{"string": "a string", "int64": "a whole number", "bool": "true or false", "time.Time": "a time like 2026-12-01T00:00:00Z"}
 
 // misread says which field of a document is wrong.

@@ -104,7 +104,7 @@ func (h *handler) states(ctx context.Context, requests []weir.Request, plans []b
 	return used, unused, nil
 }
 
-// keyStateOf returns how full the key of a request is, by what a peek has answered.
+// keyStateOf returns how full the key of a request is, by the answer to a peek.
 func keyStateOf(q weir.Request, d weir.Decision) keyState {
 	s := keyState{Rule: q.Rule.Name(), Text: rules.LimitText(q.Rule), Limit: d.Limit, Remaining: d.Remaining, ResetAfter: d.ResetAfter.Seconds(), Cause: d.Cause.String()}
 	if wait := d.RetryAfter.Seconds(); d.RetryAfter != weir.Never {

@@ -106,7 +106,7 @@ type missed struct {
 	reached int // the rules that may have one
 	whys    []string
 	rules   map[string][]string // by why
-	near    map[string]bool     // the whys of which the user should know although other rules have the key
+	near    map[string]bool     // the reasons that the user should know although other rules have the key
 }
 
 func miss(e *override.Entry, rule *weir.Rule, config *rules.Config) (why string, near, missed bool) {

@@ -50,8 +50,8 @@ func appendDecision(b []byte, d weir.Decision, lease time.Duration, token string
 	return append(b, "}\n"...)
 }
 
-// tell adds the answer to some requests: the decision, who paid in place of another, the text of the rule that refuses, what was
-// estimated, and the end of a quota's window.
+// tell adds the answer to some requests: the decision, the rule that paid in place of another, the text of the rule
+// that refuses, what was estimated, and the end of a quota's window.
 func (a *API) tell(c *call, made decide.Made, lease time.Duration, token string) {
 	d := made.Decision
 	end, quota := a.desk.QuotaEnd(d, made.On)

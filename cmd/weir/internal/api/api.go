@@ -37,7 +37,7 @@ type Options struct {
 	Troubles func() []string
 	// Waiting says what the daemon waits for before it is ready, or "". Default: it waits for nothing.
 	Waiting func() string
-	// Also has the handlers of further paths.
+	// Also holds the handlers of further paths.
 	Also map[string]http.Handler
 }
 
@@ -179,7 +179,7 @@ func (a *API) sayClose(h http.Header) {
 // withoutRoom is the context key of WithoutRoom.
 type withoutRoom struct{}
 
-// WithoutRoom marks the context of a spare connection, for which the server has no room. The API refuses its
+// WithoutRoom marks the context of a spare connection beyond the room of the server. The API refuses its
 // requests, except the liveness check, and closes it after the answer.
 func WithoutRoom(ctx context.Context) context.Context {
 	return context.WithValue(ctx, withoutRoom{}, true)

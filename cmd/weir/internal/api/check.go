@@ -27,7 +27,7 @@ type CheckOptions struct {
 	Status int
 }
 
-// checked is what a request to /v1/check asks.
+// checked is a decoded request to /v1/check.
 type checked struct {
 	force    *decide.InForce
 	who      asker
@@ -238,7 +238,7 @@ func (c *CheckOptions) key(query url.Values, r *http.Request) (string, *problem)
 	return key, nil
 }
 
-// addressLists are the header fields to which each proxy adds an address, so that they may be repeated.
+// addressLists are the header fields that each proxy adds an address to, so they may be repeated.
 var addressLists = []string{"X-Forwarded-For", "Forwarded"}
 
 func checkCost(text string) (int64, *problem) {

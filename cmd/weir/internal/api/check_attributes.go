@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir/httplimit"
 )
 
-// The header fields by which a gateway describes the request of a client. Each check must have all of them: without one,
+// The header fields that describe the request of a client to a gateway. Each check must have all of them: without one,
 // rules would match less than they should.
 const (
 	forwardedMethod = "X-Forwarded-Method"

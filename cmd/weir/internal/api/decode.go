@@ -214,7 +214,8 @@ func (d *decoder) member(it *item, at spot) {
 	}
 }
 
-// rule returns the rule of a name. If there is none, it returns the name, in case that the body holds its limit, also where it may not.
+// rule returns the rule of a name. If there is none, it returns the name, in case the body holds its limit, even where
+// it may not.
 func (d *decoder) rule(at spot) (rule *weir.Rule, unknown string) {
 	rule = d.Rule(d.string(at))
 	switch {

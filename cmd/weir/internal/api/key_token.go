@@ -18,7 +18,7 @@ const (
 	usualLasts  = 10 * time.Minute
 )
 
-// keyTokenBody is what a token is asked for.
+// keyTokenBody is the body of a request for a token.
 type keyTokenBody struct {
 	rule, key, plan string
 	hasKey          bool

@@ -42,7 +42,7 @@ func (a *API) renew(w http.ResponseWriter, r *http.Request, who asker) {
 	})
 }
 
-// withToken reads a body with a token, and answers with what do returns.
+// withToken reads a body with a token, and answers with the result of do.
 func (a *API) withToken(w http.ResponseWriter, r *http.Request, costs bool, do func(tokenBody) ([]byte, error)) {
 	c := newCall()
 	defer c.free()

@@ -1,4 +1,4 @@
-// Package auth says who asks, and what they may do.
+// Package auth finds the caller of a request, and its rights.
 //
 // An [Identity] has scopes, each for every rule or for some. A request gets one in this way:
 //
@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// Port is an address at which callers arrive. Its fields do not change.
+// Port is an address where callers arrive. Its fields do not change.
 type Port struct {
 	// Open is the identity of callers that show neither a token nor a certificate. Default: they may do nothing.
 	Open *Identity
@@ -54,7 +54,7 @@ func Serves(r *http.Request) bool {
 
 // Identify returns who shows a bearer token, which may be empty, over a connection, which is nil without TLS.
 func (p *Port) Identify(token string, state *tls.ConnectionState) *Identity {
-	if strings.HasPrefix(token, keyPrefix) { // which never stands for more than its key, also where anyone may come in
+	if strings.HasPrefix(token, keyPrefix) { // which never stands for more than its key, even where anyone may come in
 		return p.Keys.holder(token)
 	}
 	if p.Keys != nil {
@@ -77,7 +77,7 @@ func Bearer(value string) string {
 	return strings.TrimSpace(token)
 }
 
-// Scope is a set of what callers may do.
+// Scope is a set of the rights of callers.
 type Scope uint8
 
 // The scopes.
@@ -132,7 +132,7 @@ type Identity struct {
 	any  Scope  // for every rule
 	some Scope  // for some rule at least
 	only map[string]Scope
-	key  *KeyToken // of whoever shows one: nothing but this key
+	key  *KeyToken // the only key that its holder may ask for
 	why  string    // the caller is nobody although it shows a KeyToken
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
 
-// Files are the paths of what callers and the daemon show. An empty path is not used.
+// Files are the paths of the credentials of callers and of the daemon. An empty path is not used.
 type Files struct {
 	Tokens   string // lines of identities
 	Cert     string // the certificates of the daemon, PEM
@@ -35,7 +35,7 @@ type Keys struct {
 	failing atomic.Bool // the last reload failed
 }
 
-// content is what the files hold. It does not change.
+// content is the content of the files. It does not change.
 type content struct {
 	identities *identities       // nil without Tokens
 	own        []tls.Certificate // empty without Cert

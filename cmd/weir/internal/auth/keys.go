@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The forms of what a caller shows: the hash of a bearer token, or a name in its certificate.
+// The forms of a credential: the hash of a bearer token, or a name in a certificate.
 const hashForm = "sha256:"
 
 var nameForms = []string{"uri:", "dns:", "email:", "cn:"}
@@ -115,7 +115,7 @@ func (all *identities) addToken(digits string, who *Identity) error {
 	return nil
 }
 
-// withToken returns who shows a token, or nil. Its time depends on the hash alone, from which nobody can tell the token.
+// withToken returns who shows a token, or nil. Its time depends on the hash alone, which does not reveal the token.
 func (all *identities) withToken(token string) *Identity {
 	sum := sha256.Sum256([]byte(token))
 	found, ok := all.tokens[[8]byte(sum[:])]

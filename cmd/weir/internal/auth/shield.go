@@ -21,8 +21,8 @@ var headers = map[string]string{
 	"Cross-Origin-Resource-Policy": "same-origin",
 }
 
-// Shield serves a port to which a browser may come, directly or through a tunnel to a socket. It answers only the Hosts of
-// the port. Pages of other sites can neither read from it, nor write to it, nor show it in a frame. A write needs JSON,
+// Shield serves a port that a browser may reach, directly or through a tunnel to a socket. It answers only the Hosts of
+// the port. Pages of other sites cannot read from it, write to it, or show it in a frame. A write needs JSON,
 // and the RequestHeader.
 func Shield(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
@@ -38,7 +38,7 @@ func Shield(next http.Handler) http.Handler {
 	})
 }
 
-// barred returns why a request is refused, whoever sends it, or nil.
+// barred returns the reason to refuse a request of any sender, or nil.
 func barred(r *http.Request, origin *http.CrossOriginProtection) *Denied {
 	switch {
 	case !Serves(r):

@@ -15,7 +15,7 @@ import (
 // mostSentences bounds the sentences about the rules and plans of a file.
 const mostSentences = 5
 
-// Who returns the subject that requests are counted by, over all rules: customers or clients.
+// Who returns the subject of the counts over all rules: customers or clients.
 func Who(r replay.Report) string {
 	if r.Customers > 0 {
 		return customer

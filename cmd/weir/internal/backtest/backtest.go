@@ -4,9 +4,10 @@
 // rules, keys, limits and costs, as in the daemon, and does not depend on the time. Equal outcomes are kept once, so an event is an
 // instant, a client and the number of an outcome for each file (outcome.go).
 //
-// [Traffic.Report] decides the events in order of time, because several rules decide one request together: weir.Memory makes the
-// decisions of the daemon, with the time of the log as its clock (decide.go). A stamp is rarely the instant at which a daemon would
-// have decided. bounds.go finds the decisions that no instant between the bounds of the stamps changes.
+// [Traffic.Report] decides the events in order of time, because several rules decide one request together: weir.Memory
+// makes the decisions of the daemon, with the time of the log as its clock (decide.go). A stamp is rarely the instant
+// when a daemon would have decided. bounds.go finds the decisions that no instant between the bounds of the stamps
+// changes.
 package backtest
 
 import (
@@ -26,7 +27,7 @@ type File struct {
 
 // Line is a request that was logged.
 type Line struct {
-	At       int64         // the instant at which it is decided, in nanoseconds since the Unix epoch
+	At       int64         // the instant of its decision, in nanoseconds since the Unix epoch
 	From, To int64         // it was decided at From or later, and before To; both are At if the instant is exact
 	Client   []byte        // whose request it is
 	Keyed    bool          // Client is a customer, and not an address
@@ -43,7 +44,7 @@ type Recorded struct {
 	Hashed    bool // the key is a hash
 }
 
-// Traffic holds requests, and what each file makes of them.
+// Traffic holds requests, and the outcome of each under each file.
 type Traffic struct {
 	tries    []*try
 	subject  subject
@@ -57,13 +58,13 @@ type Traffic struct {
 	mostEvents, mostOutcomes int
 }
 
-// The bounds of the memory of a Traffic: 6 GB of events, and about as much of what files make of them.
+// The bounds of the memory of a Traffic: 6 GB of events, and about as much of outcomes.
 const (
 	mostEvents   = 250_000_000
 	mostOutcomes = 1 << 23 // of all files together, and clients; each key and cost makes another
 )
 
-// The reasons to leave out a line for which a Traffic has no room. Each completes "the line …".
+// The reasons to leave out a line that a Traffic has no room for. Each completes "the line …".
 const (
 	whyTooMany  = "comes after 250,000,000 others, the most that are kept"
 	whyTooMixed = "comes after 8,388,608 clients and distinct outcomes of rules, the most that are kept"

@@ -9,23 +9,24 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// A stamp says that a request was decided at some instant from its event's from until before its to. bounds finds the events that
-// are decided alike whatever the instants of all events within their bounds, and in whatever order that leaves. keys.go says
-// which need no engine. For the others it keeps two engines for each key, which enclose all states that the key may have:
+// A stamp says that a request was decided at some instant from its event's from until before its to. bounds finds the
+// events that are decided alike for all instants of all events within their bounds, in any order that leaves. keys.go
+// finds those that need no engine. For the others it keeps two engines for each key, which enclose all states that the
+// key may have:
 //
 //   - the strict one has counted every request that may have been admitted before, as late as possible,
 //   - the lenient one only those that were certainly admitted, certainly before, and as early as possible.
 //
-// What the lenient engine refuses at the latest instant was refused, and what the strict one admits at the earliest, together with
-// all requests that may have come before within their bounds, was admitted. All other decisions are unsure. That is sound for limits
-// that admit no less later, and whose keys are no fuller, at a later instant, for units taken less or earlier: all limits of Weir,
-// except logs that count refused attempts or keep a gap, of which all decisions are unsure. So are those of keys that may have refused
-// something of which another rule was asked in their place.
+// An event that the lenient engine refuses at the latest instant was refused. One that the strict engine admits at the
+// earliest, together with all requests that may have come before within their bounds, was admitted. All other decisions
+// are unsure. That is sound for limits that admit no less later, and whose keys are no fuller, at a later instant, for
+// units taken less or earlier: all limits of Weir, except logs that count refused attempts or keep a gap. Their
+// decisions are all unsure, like those of keys that may have refused a request in whose place another rule was asked.
 //
-// The events begin and end in one sweep of time. An event that began and has not ended is pending at its keys. When an event ends,
-// its keys must have room for everything pending, at the last instant at which the strict engine counted something, or at the begin
-// of the pending events if that is later. If they have, all that is pending is admitted from then on, as long as no event that
-// begins later finds no room (failed).
+// The events begin and end in one sweep of time. An event that began and has not ended is pending at its keys. When an
+// event ends, its keys must have room for everything pending, at the last instant that the strict engine counted
+// something, or at the beginning of the pending events if that is later. If they have, everything pending is admitted
+// from then on, as long as no event that begins later finds no room (failed).
 type bounds struct {
 	*keyring
 	strict, lenient *world
@@ -202,7 +203,7 @@ func (b *bounds) room(s *eventState, o *outcome) (sure bool, err error) {
 type world struct {
 	*weir.Memory
 	now  int64
-	last int64 // the latest instant at which it counted something
+	last int64 // the latest instant that it counted something
 }
 
 // counted is what a world knows of a key.
@@ -233,5 +234,5 @@ func (w *world) passed(k *counted, at int64) bool {
 	return at < k.at || at < w.last && k.idle <= w.last
 }
 
-// evicted reports whether the engine may have evicted the key after an instant at which it was not yet idle.
+// evicted reports whether the engine may have evicted the key after an instant when it was not yet idle.
 func (w *world) evicted(k *counted, at int64) bool { return at < k.idle && k.idle <= w.last }

@@ -10,9 +10,9 @@ import (
 // keyring finds out which keys can refuse nothing, whenever the requests came within their bounds. Most keys of a log are so: their
 // requests need no engine.
 //
-// A limit has room for all requests of a log that are no more than its capacity, and for those that are never more than half of it
-// within the time in which a key becomes like a new one. Units come back at a rate that replaces the capacity in that time, or
-// count for that time at most. The other half makes up for what a limit rounds.
+// A limit has room for all requests of a log that are no more than its capacity, and for those that are never more than
+// half of it within the time that a key needs to become like a new one. Units come back at a rate that replaces the
+// capacity in that time, or count for that time at most. The other half makes up for the rounding of a limit.
 type keyring struct {
 	*try
 	at     int            // the number of the file
@@ -36,7 +36,7 @@ type boundKey struct {
 	pending         int64  // units
 	n               int    // pending events
 	began           int64  // the earliest of them
-	failed          uint32 // the last turn at which there was no room
+	failed          uint32 // the last turn without room
 	strict, lenient counted
 }
 

@@ -25,8 +25,8 @@ type Logs struct {
 	rule, key, cost, allowed, hashed accesslog.Slot // of a recording
 }
 
-// NewLogs returns what fills the traffic. A request of which the log does not say how long it took is taken to have been under way
-// for up to longest.
+// NewLogs returns the Logs that fill the traffic. A request whose duration the log does not say may have taken up to
+// longest.
 func NewLogs(traffic *Traffic, reader *accesslog.Reader, longest time.Duration) *Logs {
 	l := &Logs{Reader: reader, traffic: traffic, longest: longest, client: reader.Want("ip"),
 		rule: reader.Want("rule"), key: reader.Want("key"), cost: reader.Want("cost"), allowed: reader.Want("allowed"), hashed: reader.Want("hashed")}
@@ -93,8 +93,8 @@ func (l *Logs) Entry(e *accesslog.Entry) (why string, err error) {
 	return "", l.traffic.Add(&l.line)
 }
 
-// recorded adds a line of a recording. Its stamp is read at once after the decision, and taken for the instant of it. What the
-// microseconds between them change is counted as decided otherwise.
+// recorded adds a line of a recording. Its stamp is read at once after the decision, and taken for the instant of it.
+// Decisions that the microseconds between them change are counted as decided otherwise.
 func (l *Logs) recorded(e *accesslog.Entry, rule, key []byte, allowed bool) (why string, err error) {
 	if e.Twice() {
 		return "is of a recording, and has a field twice", nil

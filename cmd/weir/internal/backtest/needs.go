@@ -15,7 +15,7 @@ type wanting struct {
 	plans  []most        // of the row's plans, or one of the row itself
 }
 
-// wantingKey is what a refused key asked for, and the limit by which it was decided.
+// wantingKey is a refused key with the units that it asked for, and the limit that decided it.
 type wantingKey struct {
 	plan   int
 	limit  *weir.Rule

@@ -9,7 +9,7 @@ import (
 	"github.com/weirflow/weir/internal/replay"
 )
 
-// try is a file that is tried, with what it has made of requests.
+// try is a file on trial, with the outcomes of requests.
 type try struct {
 	name       string
 	config     *rules.Config
@@ -36,7 +36,7 @@ type row struct {
 	keys   *names // that the rule decides by; shared with the rule in whose budget it counts
 }
 
-// outcome is what a file makes of a request.
+// outcome is the outcome of a request under a file.
 type outcome struct {
 	fate     fate
 	by       int            // the row that refuses or admits without an engine, or -1
@@ -49,7 +49,7 @@ type outcome struct {
 	lacks    []lack
 }
 
-// limit is what is known of the limit of a request.
+// limit is the limit of a request, as far as it is known.
 type limit struct {
 	number int
 	after  int64 // refusals that begin its ban; 0 without one
@@ -186,7 +186,7 @@ func (t *try) limitOf(rule *weir.Rule) limit {
 	return known
 }
 
-// poolRow returns the row of what is asked in place of a request.
+// poolRow returns the row of the request asked in place of a request.
 func (t *try) poolRow(q *weir.Request) int { return t.rowOf[t.config.Rule(q.Rule.Name())] }
 
 // linksOf returns what is asked in place of each request of the call, or nil. Their keys are known.

@@ -150,7 +150,7 @@ func (r *result) report(t *Traffic, top int) (reports []replay.LimitReport, rows
 	return reports, rows
 }
 
-// instead says how a rule is replayed otherwise than a daemon decides by it.
+// instead says how the replay of a rule differs from a daemon's decisions.
 func (r *row) instead() string {
 	switch {
 	case r.rule == nil:

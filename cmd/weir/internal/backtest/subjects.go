@@ -9,7 +9,7 @@ import (
 	"github.com/weirflow/weir/internal/accesslog"
 )
 
-// What the keys of rules are called.
+// The names for the keys of rules.
 const (
 	client   = "client" // an address
 	customer = "customer"
@@ -60,8 +60,8 @@ func (t *try) subjectOf(r *row) string {
 	return subjectOf(attributes)
 }
 
-// subject is by what the requests of a log are counted for all rules together: the attribute by which rules limit customers, or the
-// address of the client.
+// subject is the attribute that counts the requests of a log for all rules together: the one that rules limit customers
+// by, or the address of the client.
 type subject struct {
 	attribute string // "" for the address
 	hashed    bool   // rules have its hash as a key

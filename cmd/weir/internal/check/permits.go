@@ -9,13 +9,13 @@ import (
 	"github.com/weirflow/weir/internal/tape"
 )
 
-// permits is what a limit gives a caller that asks for as much as it may get, after a pause.
+// permits are the units of a caller that takes all it can after a pause.
 type permits struct {
 	Length time.Duration
 	Steps  []permitStep
 }
 
-// permitStep is the instant, after the start, at which units go ahead, and their sum until then.
+// permitStep is an instant when units go ahead, after the start, and their sum until then.
 type permitStep struct {
 	At    time.Duration
 	Total int64
@@ -80,7 +80,7 @@ func permitsOf(c replay.Candidate) (p permits, ok bool, err error) {
 
 // throttle is the throttling curve of a WarmUp: the time between two units, by the number of units stored in a pause.
 type throttle struct {
-	Threshold, Ceiling float64 // stored units at which the limit begins to slow down, and the most it stores
+	Threshold, Ceiling float64 // stored units where the limit begins to slow down, and the most it stores
 	Stable, Cold       time.Duration
 	Measured           []throttlePoint // what a limiter does, from the ceiling down
 }

@@ -43,7 +43,7 @@ func rateLine(c replay.Candidate, length, unit time.Duration) picture.Line {
 	}}
 }
 
-// unitOf returns a unit of time in which a length is a small number.
+// unitOf returns a unit of time that makes a length a small number.
 func unitOf(length time.Duration) (time.Duration, string) {
 	for _, u := range []struct {
 		unit time.Duration

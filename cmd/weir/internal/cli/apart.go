@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// FileUse is what a command does with a file.
+// FileUse is the use that a command makes of a file.
 type FileUse struct {
 	Purpose string // as people name it, such as --report
 	Path    string // need not exist; a directory stands for the rules files in it; empty for none
@@ -19,7 +19,7 @@ func StreamUse(purpose string, stream any, writes bool) FileUse {
 	return FileUse{Purpose: purpose, Writes: writes, stream: stream}
 }
 
-// Apart refuses a file that has two purposes, one of which writes it: each would destroy what the other needs. Links and hard links
+// Apart refuses a file that has two uses if one writes it: each would destroy the data of the other. Links and hard links
 // to a file are that file. Call it before anything is written.
 func Apart(command string, uses ...FileUse) error {
 	var known []located

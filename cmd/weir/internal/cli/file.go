@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// ReadFile reads a file of at most a number of bytes. It reads no more than that from a larger one, whatever its size says: it may
-// be a pipe that never ends.
+// ReadFile reads a file of at most a number of bytes. It reads no more than that from a larger one, and does not trust
+// its size: it may be a pipe that never ends.
 func ReadFile(name string, most int64) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {

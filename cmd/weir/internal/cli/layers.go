@@ -85,7 +85,7 @@ func (p *peers) Set(text string) (err error) {
 // Given reports whether a flag or a file names a policy.
 func (o *Layers) Given() bool { return len(o.onFailure)+len(o.Files) > 0 }
 
-// Shares reports whether a policy answers by a share of the limits, for which the number of peers counts.
+// Shares reports whether a policy answers by a share of the limits, which depends on the number of peers.
 func (o *Layers) Shares() bool {
 	return slices.Contains(slices.Collect(maps.Values(o.Files)), layer.Local) ||
 		slices.ContainsFunc(o.onFailure, func(text string) bool { return strings.HasSuffix(text, layer.Local.String()) })

@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// What plain knows of the texts of limits.
+// Package plain knows the texts of limits.
 var (
 	RuleLimits, OneSubjectLimits = plain.RuleLimits, plain.OneSubjectLimits
 	LimitForms, RuleForms        = plain.LimitForms, plain.RuleForms

@@ -1,5 +1,5 @@
-// Package collect keeps a crawl in a folder: a file for each page, and a journal from which the crawl goes on after
-// an interruption.
+// Package collect keeps a crawl in a folder: a file for each page, and a journal that lets the crawl go on after an
+// interruption.
 package collect
 
 import (
@@ -36,7 +36,7 @@ type Folder struct {
 	ignored  []int
 }
 
-// identity is what a Folder remembers of a URL.
+// identity identifies a URL in a Folder.
 type identity [16]byte
 
 func identify(url string) identity {

@@ -54,7 +54,7 @@ func (l Line) text() ([]byte, error) {
 	}
 }
 
-// readLine returns a line with its end, and its length. Of a line that is longer than maxLine it returns the beginning.
+// readLine returns a line with its end, and its length. It cuts a line that is longer than maxLine.
 // The error is io.EOF if the text ends before the line does.
 func readLine(from *bufio.Reader) (line []byte, length int64, err error) {
 	for {

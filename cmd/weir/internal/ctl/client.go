@@ -153,7 +153,7 @@ func stranger(response *http.Response, lacks string) error {
 		"weir serve prints the address of its admin port; --admin names it")
 }
 
-// reach returns an HTTP client of the daemon, and what its URLs begin with.
+// reach returns an HTTP client of the daemon, and the beginning of its URLs.
 func (c *Client) reach() (*http.Client, string, error) {
 	address := c.Address
 	if address == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
-// screen is what weir ctl top --watch shows. It keeps what later events leave out.
+// screen is the screen of weir ctl top --watch. It keeps the figures that later events leave out.
 type screen struct {
 	only   string // the rule to show, or "" for all
 	by     string // the list of keys to show, if it was given

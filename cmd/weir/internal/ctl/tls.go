@@ -15,7 +15,7 @@ import (
 // encrypts reports whether a flag asks for TLS.
 func (c *Client) encrypts() bool { return c.CA != "" || c.Cert != "" || c.Key != "" }
 
-// reachTCP returns an HTTP client of an address, and what its URLs begin with.
+// reachTCP returns an HTTP client of an address, and the beginning of its URLs.
 func (c *Client) reachTCP(address string) (*http.Client, string, error) {
 	if !strings.Contains(address, "://") {
 		scheme := "http://"

@@ -10,7 +10,7 @@ import (
 var errTooMany = errors.New("too many shadows and candidates are being decided")
 
 // tryBeside decides shadows and candidates beside the decisions in force, each in a call of its own, without keeping callers
-// waiting. It leaves out rules for which the caller may not ask. op is that of the decision in force: a take, a record of a
+// waiting. It leaves out rules that the caller may not ask for. op is that of the decision in force: a take, a record of a
 // reported cost, or a return.
 func (d *Desk) tryBeside(who *auth.Identity, op weir.Op, requests []weir.Request, inForce weir.Decision) {
 	for _, q := range requests {
@@ -23,7 +23,7 @@ func (d *Desk) tryBeside(who *auth.Identity, op weir.Op, requests []weir.Request
 	}
 }
 
-// compared tells what became of a shadow or candidate. A failing engine is noticed by the decisions in force.
+// compared reports the outcome of a shadow or candidate. A failing engine is noticed by the decisions in force.
 func (d *Desk) compared(c weir.Call, inForce weir.Decision, r weir.Result) {
 	if c.Op == weir.OpReturn { // which decides nothing
 		return

@@ -1,4 +1,4 @@
-// Package decide decides what callers of a daemon ask for, whatever protocol they speak.
+// Package decide answers the callers of a daemon, in any protocol.
 //
 // A front decodes a request and finds out who asks. It makes requests of rules by name ([InForce.Rule]), or of rules that
 // match attributes ([InForce.Config]), and asks [May]. Then it asks the [Desk] and encodes the answer:
@@ -127,7 +127,7 @@ func (d *Desk) within(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeoutCause(ctx, d.options.Patience, errPatience)
 }
 
-// errPatience says that the engine had no more time, rather than its caller.
+// errPatience says that the time of the engine ended, not that of its caller.
 var errPatience error = outOfPatience{}
 
 type outOfPatience struct{}
@@ -205,7 +205,7 @@ func (d *Desk) Do(ctx context.Context, call weir.Call) (Made, error) {
 	return made, err
 }
 
-// tells reports whether a call records a cost that is told after the work (told.go).
+// tells reports whether a call records a cost after the work (told.go).
 func tells(call *weir.Call) bool {
 	return call.Op == weir.OpRecord && slices.ContainsFunc(call.Requests, func(q weir.Request) bool { return q.Rule.ChargesAfter() })
 }
@@ -259,7 +259,7 @@ func (d *Desk) Reset(ctx context.Context, who *auth.Identity, from string, reque
 }
 
 // Took notes a decision on requests to take, and has shadows and candidates decide beside it. Those of rules that match
-// attributes are given, except those for which the caller may not ask; named rules have their candidates.
+// attributes are given, except those that the caller may not ask for; named rules have their candidates.
 func (d *Desk) Took(who *auth.Identity, requests, beside []weir.Request, inForce Made) {
 	if d.Recorded(requests, inForce.Allowed); inForce.PaidBy != "" {
 		d.replaced(requests, inForce)

@@ -9,8 +9,9 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// doubts are the marks that this daemon may have taken: the engine did not answer. The client was told to try again, so its next
-// settlement must not take such a mark for the settlement of somebody else. They last as long as their marks.
+// doubts are the marks that this daemon may have taken: the engine did not answer. The client got an answer to try
+// again, so its next settlement must not take such a mark for the settlement of somebody else. They last as long as
+// their marks.
 type doubts struct {
 	mu    sync.Mutex
 	count int

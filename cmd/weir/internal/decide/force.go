@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/front"
 )
 
-// InForce are the rules that requests are decided by, with what is prepared for them. It does not change: Use replaces
+// InForce are the rules that decide requests, with everything prepared for them. It does not change: Use replaces
 // it, and a request that has begun keeps the one that it began with.
 type InForce struct {
 	Config     *rules.Config // finds rules by attributes; nil without rules in files
@@ -25,7 +25,7 @@ type InForce struct {
 	shadows    bool                             // something stands in for some
 	pools      bool                             // some are asked in place of others
 	attributes bool                             // find rules
-	retired    map[weak.Pointer[weir.Rule]]bool // rules of the past with names, by which callers may still wait
+	retired    map[weak.Pointer[weir.Rule]]bool // past rules with names, which may still have waiting callers
 }
 
 // Use decides later requests by these rules. They are named ones, and those that a configuration finds by attributes, if
@@ -96,7 +96,7 @@ func (f *InForce) isPast(q *weir.Request) bool {
 	return q != nil && (f.successor(q.Rule) != nil || f.isPast(q.Otherwise))
 }
 
-// present returns a request by the rules in force. What may be made in its place stays, unless its rule names it no longer.
+// present returns a request by the rules in force. Requests in its place stay, unless its rule no longer names them.
 func (f *InForce) present(q weir.Request) weir.Request {
 	pool := q.Otherwise
 	q.Rule, q.Otherwise = cmp.Or(f.successor(q.Rule), q.Rule), nil
@@ -160,7 +160,7 @@ func (d *Desk) Rules() (named []*weir.Rule, config *rules.Config) {
 	return named, f.Config
 }
 
-// Named returns the rules that callers can name: what stands in for a shadow, and not the shadow.
+// Named returns the rules that callers can name: the stand-in of a shadow, not the shadow.
 func (f *InForce) Named() []*weir.Rule { return f.list }
 
 // Rule returns the rule of a name, or nil.
@@ -234,7 +234,7 @@ func shadowsOf(requests []weir.Request) (shadows []weir.Request) {
 	return shadows
 }
 
-// own returns requests of the rules themselves, and not of what stands in for shadows.
+// own returns requests of the rules themselves, not of their stand-ins for shadows.
 func own(requests []weir.Request) []weir.Request {
 	if len(shadowsOf(requests)) == 0 {
 		return requests
@@ -262,7 +262,7 @@ func (f *InForce) Number() int {
 	return len(f.named)
 }
 
-// facts are what answers tell of the limits of a rule.
+// facts are the limits of a rule as answers show them.
 type facts struct {
 	lease      time.Duration // the shortest one of a slot; 0 without slots
 	quotas     []quota
@@ -303,8 +303,8 @@ func Lease(requests []weir.Request) (first time.Duration) {
 	return first
 }
 
-// QuotaEnd returns when the window of a quota ends, as a time of its zone, after a decision on requests: of the quota that
-// refuses, or else of the one whose window ends last. ok is false if the limits that decided have no quota.
+// QuotaEnd returns when the window of a quota ends, as a time of its zone, after a decision on requests: of the quota
+// that refuses, otherwise of the one whose window ends last. ok is false if the limits that decided have no quota.
 func (d *Desk) QuotaEnd(made weir.Decision, requests []weir.Request) (end time.Time, ok bool) {
 	if f := d.binding(made, requests); f != nil {
 		return quotaEnd(f.quotas, made)

@@ -13,9 +13,9 @@ import (
 // A hold is units that are taken for a request whose true cost is known after it. The caller that commits its id counts that cost. Units
 // that nobody commits come back at the end of the hold's life, by a timer of this daemon.
 //
-// Two marks in the engine have that happen once, whichever daemons are asked: see the constants committed and over. A commit counts
-// the true cost before it gives the held units back, so that nobody else gets them in between. A window that has ended since the
-// hold gets nothing back, and the cost counts whole in the current one.
+// Two marks in the engine have that happen once, whichever daemons are asked: see the constants committed and over. A
+// commit counts the true cost before it gives the held units back, so that no other caller gets them in between. A
+// window that has ended since the hold gets nothing back, and the cost counts whole in the current one.
 
 // ErrHolds is the error of a Hold beyond what a daemon remembers.
 var ErrHolds = errors.New("this daemon has too many open holds, and nothing was held; commit them, ask for a shorter ttl, or start another daemon on the engine")
@@ -118,7 +118,7 @@ func (d *Desk) Commit(ctx context.Context, domain, id string, requests []weir.Re
 	case err == ErrToken:
 		return false, nil
 	case unmarked:
-		return false, d.Report(ctx, requests) // the engine is away, so nobody can tell what became of the hold
+		return false, d.Report(ctx, requests) // the engine is away, so the outcome of the hold is unknown
 	}
 	return stood, err
 }

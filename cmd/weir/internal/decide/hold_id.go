@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/seal"
 )
 
-// hold is what the id of a hold says. The id is sealed like a token, so every daemon on the engine honours it. Its
+// hold is the content of the id of a hold. The id is sealed like a token, so every daemon on the engine honours it. Its
 // owner also repeats the requests, so it has only their hash.
 type hold struct {
 	Lease uint64        `json:"n"` // random; also names the hold
@@ -30,7 +30,7 @@ func newHold(domain string, requests []weir.Request, life time.Duration) *hold {
 	return &hold{Lease: weir.Kit.NewLease(), Ends: time.Now().Add(life).UnixMilli(), Life: life, Of: hashOf(domain, requests)}
 }
 
-// hashOf returns a hash of what a hold is of: the domain, and the rules, limits and keys.
+// hashOf returns a hash of the domain, rules, limits and keys of a hold.
 func hashOf(domain string, requests []weir.Request) []byte {
 	var text []byte
 	add := func(s string) { text = append(binary.AppendUvarint(text, uint64(len(s))), s...) }

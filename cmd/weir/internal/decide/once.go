@@ -10,8 +10,8 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
-// What is settled once, whichever daemons are asked, has a mark in the engine: the only slot of SettledRule for its key. A settlement
-// takes the slot first. It lasts longer than what it marks is known.
+// A settlement that must happen once, on whichever daemon, has a mark in the engine: the only slot of SettledRule for
+// its key. A settlement takes the slot first. The mark outlives the token or id that it marks.
 
 // The names of the rules whose keys are marks. No policy stands in for the engine at SettledRule: a mark that another daemon cannot
 // see would let units come back twice. HereRule marks what a policy of this daemon gave, while the engine is away.
@@ -35,8 +35,8 @@ func markOf(lease uint64, what string, lasts time.Duration) ([]weir.Request, err
 	return []weir.Request{rule.For(strconv.FormatUint(lease, 36)+what, 1)}, nil
 }
 
-// once settles what a lease names, and takes a mark before, or returns ErrToken if that has happened. What can be repeated without
-// harm needs no mark where there is none to be had. After an error that was not counted, the mark is free again.
+// once settles what a lease names, and takes a mark before, or returns ErrToken if that has happened. A harmless
+// repetition needs no mark where none can be had. After an error that was not counted, the mark is free again.
 func (d *Desk) once(ctx context.Context, mark []weir.Request, lease uint64, repeatable bool, settle func() error) error {
 	// The mark has a lease of its own: a Guard settles in this process what belongs to leases that it gave while the engine
 	// was away, and the engine may have given that of the reservation.

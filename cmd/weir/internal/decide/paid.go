@@ -7,9 +7,10 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// A request may have others that are made in its place where it is refused (weir.Request.Otherwise). The engine of Options.Chains
-// makes them, and its answer names who paid. What follows a decision concerns who paid, and not who was asked: the answer, counts, the
-// undo of a wait, tokens and holds. All of them have it from [Made] and [On].
+// A request may have others that are made in its place where it is refused (weir.Request.Otherwise). The engine of
+// Options.Chains makes them, and its answer names the request that paid. Everything after a decision concerns the
+// request that paid, not the one that was asked: the answer, counts, the undo of a wait, tokens and holds. All of them
+// get it from [Made] and [On].
 
 // Made is a decision, and the requests that it is on.
 type Made struct {

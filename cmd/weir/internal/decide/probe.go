@@ -10,8 +10,8 @@ import (
 // probe is a rule that no caller can name. Its rate is so high that many daemons can try one engine.
 var probe, _ = weir.NewRule("~probe", weir.TokenBucket{Rate: weir.Rate{Count: 1000, Period: time.Second}, Burst: 1000})
 
-// ProbeCall is the call by which the daemon tries its engine. It succeeds only if the engine can write, and the engine forgets
-// it within a millisecond.
+// ProbeCall is the call that tries the engine of the daemon. It succeeds only if the engine can write, and the engine
+// forgets it within a millisecond.
 func ProbeCall() weir.Call {
 	return weir.Call{Op: weir.OpTake, Requests: []weir.Request{probe.For("", 1)}}
 }

@@ -20,12 +20,13 @@ import (
 // with the same secret can make. A daemon keeps nothing of it. So every daemon on the engine honours the tokens of the
 // others, and a restart ends none.
 //
-// The engine tells what a token cannot: whether its slots are still held (enginekit.Renewer), and whether it was settled (once.go).
+// The engine knows what a token cannot say: whether its slots are still held (enginekit.Renewer), and whether it was
+// settled (once.go).
 
 // tokenLife is the life of a token without slots. A token with slots lives as long as their lease.
 const tokenLife = time.Minute
 
-// reservation is what a token says.
+// reservation is the content of a token.
 type reservation struct {
 	Lease uint64        `json:"n"` // random; also names the reservation
 	Ends  int64         `json:"e"` // Unix milliseconds
@@ -121,7 +122,7 @@ func (f *InForce) ruleOf(asked reserved) *weir.Rule {
 	return rules.Own(rule)
 }
 
-// unlimited are the limits of what stands in for a shadow.
+// unlimited are the limits of the stand-in for a shadow.
 const unlimited = "unlimited"
 
 // mark returns the request for the mark of a settlement.

@@ -11,7 +11,7 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// A cost that is told after the work is counted whatever is left. Every way in that tells one comes through this file: records
+// A cost reported after the work is counted even if too little is left. Every such cost comes through this file: records
 // under rules that charge after the work, by [Desk.Do] and [Desk.Each]; Told; what Settle counts beyond a reservation; and Report
 // and Commit under every rule. So all keep the same promises: a bound on one cost, no loss in an outage, and a metric of the rest.
 
@@ -31,7 +31,7 @@ const (
 // record is a call that records told costs.
 type record struct {
 	weir.Call        // as the engine gets it
-	told      []bool // which of its requests are told costs
+	told      []bool // which of its requests have reported costs
 }
 
 // recordOf returns a record within the bounds of its told costs: those of rules that charge after the work, or all of them. A
@@ -59,7 +59,8 @@ func newAfterwards(r *weir.Rule) *afterwards {
 	return &afterwards{after}
 }
 
-// Record counts the costs of rules that match attributes, whatever is left. Their shadows and candidates count them beside.
+// Record counts the costs of rules that match attributes, even if too little is left. Their shadows and candidates
+// count them beside.
 func (d *Desk) Record(ctx context.Context, who *auth.Identity, requests, beside []weir.Request) (weir.Decision, error) {
 	call := weir.Call{Op: weir.OpRecord, Requests: requests}
 	if tells(&call) {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
 
-// ControlPlane is what the environment says of the server that pushes rules.
+// ControlPlane describes the server that pushes rules, as the environment has it.
 type ControlPlane struct {
 	Server   string
 	NodeID   string

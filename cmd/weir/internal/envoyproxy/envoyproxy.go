@@ -61,7 +61,7 @@ type Limit struct {
 	OnFailure layer.Policy
 	HasPolicy bool // the file names it
 	Shown     *service.RateLimitResponse_RateLimit
-	Full      string // the name by which engines know a limit that has a shorter one for people, or ""
+	Full      string // the name in engines of a limit that has a shorter one for people, or ""
 	path      string // of keys and values in the file
 	File      string
 	Line      int
@@ -82,7 +82,7 @@ func (l *Limit) Refuses() bool { return !l.Own && l.Shown.RequestsPerUnit == 0 }
 // the hits may be counted.
 func (l *Limit) Spares(err error) bool { return l.OnFailure == layer.Allow && weir.Unavailable(err) }
 
-// Match is what a descriptor of a call has found.
+// Match is the limit found for a descriptor of a call.
 type Match struct {
 	Limit    *Limit // nil without one
 	Key      string // of the engine

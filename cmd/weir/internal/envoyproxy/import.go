@@ -8,8 +8,9 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/imported"
 )
 
-// Import makes rules of our own of the files. A rule matches the entries that lead to its descriptor, without those for
-// which the files have a better descriptor: of the same key, or with a further entry. Settings without a counterpart are noted.
+// Import makes rules of our own of the files. A rule matches the entries that lead to its descriptor, without entries
+// that have a better descriptor in the files: of the same key, or with a further entry. Settings without a counterpart
+// are noted.
 func Import(c *Config) *imported.Result {
 	m := &importer{config: c, names: map[string]bool{}, Result: &imported.Result{}}
 	for _, text := range []string{

@@ -181,7 +181,7 @@ func (r *reader) newRule(name string, limits ...weir.Limit) (*weir.Rule, error) 
 }
 
 // name returns the name of a rule: its path, as statistics have it. A path that is no name is changed, and so is the name of
-// another one. A long path ends in its hash, so that it has the same name whatever else is read. A ~ would make a shadow of
+// another one. A long path ends in its hash, so its name does not depend on other files. A ~ would make a shadow of
 // the rule.
 func (r *reader) name(path string) string {
 	const most, hash = 200, 16

@@ -13,8 +13,8 @@ import (
 // Has reports whether a domain has rules.
 func (c *Config) Has(domain string) bool { return c.domains[domain] != nil }
 
-// Match finds the limit of a descriptor: that of the descriptor in the files to which its last entry leads. Of the
-// descriptors in one list an exact value goes before a value with stars, and this before none.
+// Match finds the limit of a descriptor: that of the descriptor in the files that its last entry leads to. In a list
+// of descriptors an exact value goes before one with stars, which goes before none.
 func (c *Config) Match(domain string, entries []*envoy.RateLimitDescriptor_Entry) Match {
 	at := c.domains[domain]
 	var space [8]*descriptor

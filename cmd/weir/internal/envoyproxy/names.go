@@ -10,8 +10,8 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// Names lets an engine know limits by their full names, though everyone else knows them by short ones. So the states of a
-// limit stay whatever its short name becomes, and daemons that share an engine agree. It is safe for concurrent use.
+// Names lets an engine know limits by their full names, though people see short ones. So the states of a limit stay
+// when its short name changes, and daemons that share an engine agree. It is safe for concurrent use.
 type Names struct{ current atomic.Pointer[nameTable] }
 
 // nameTable are the names of the limits in force.

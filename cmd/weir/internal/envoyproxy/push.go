@@ -44,11 +44,11 @@ type resource struct {
 	content *pb.RateLimitConfig
 }
 
-// Pushed is what became of an answer.
+// Pushed is the outcome of an answer.
 type Pushed struct {
 	Config *rules.Config
 	Bad    []xds.Bad
-	Gone   []string // resources that are in force no more
+	Gone   []string // resources that are no longer in force
 }
 
 // NewPushes returns Pushes without resources. Options.Check says what the engine can hold.
@@ -155,7 +155,7 @@ func (p *Pushes) decode(version string, list []*anypb.Any) *arrived {
 	return a
 }
 
-// decode reads the bytes of a resource. After an error the content is what could be read.
+// decode reads the bytes of a resource. After an error the content is the readable part.
 func (r *resource) decode(one *anypb.Any) error {
 	r.content = &pb.RateLimitConfig{}
 	if one.GetTypeUrl() != ResourceType {

@@ -30,7 +30,7 @@ type named struct {
 	at   rules.Value
 }
 
-// Parser returns a parser of files, for what reads them.
+// Parser returns a parser of files.
 func Parser(s Settings, stats *Stats) func(rules.Options, ...rules.File) (*rules.Config, error) {
 	return func(o rules.Options, files ...rules.File) (*rules.Config, error) {
 		r := newReader(o, s, stats)
@@ -107,7 +107,7 @@ func (r *reader) file(name string, root rules.Value) {
 	}
 }
 
-// domain returns the descriptors of a domain, to which a file or resource adds its own, or nil after a problem.
+// domain returns the descriptors of a domain, for a file or resource to add its own, or nil after a problem.
 func (r *reader) domain(file, domain string, at rules.Value) *level {
 	first, twice := r.first[domain]
 	switch {

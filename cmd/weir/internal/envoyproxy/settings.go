@@ -24,8 +24,8 @@ type Settings struct {
 	EngineHealth bool // REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: health checks fail while Redis does not decide
 }
 
-// Environment is what the variables say: settings, flags of weir serve by their names, and passwords by the names of the
-// variables that held a user, too.
+// Environment is the content of the variables: settings, flags of weir serve by their names, and passwords by the names
+// of the variables that held a user, too.
 type Environment struct {
 	Settings  Settings
 	Flags     map[string]string
@@ -34,7 +34,7 @@ type Environment struct {
 	Debug     string            // the address of the debug port; "" without one
 	// ControlPlane has the rules, if CONFIG_TYPE says so. Nil: files have them.
 	ControlPlane *ControlPlane
-	Unused       []string // variables without a counterpart, each with what that means
+	Unused       []string // variables without a counterpart, each with the consequence
 }
 
 // variables reads environment variables, and collects their errors.

@@ -49,7 +49,7 @@ func shortNames(all []*resource, taken map[string]bool) map[string]string {
 	return short
 }
 
-// segment is what a descriptor adds to a name. Envoy Gateway repeats a key as its value.
+// segment is the part of a name that a descriptor adds. Envoy Gateway repeats a key as its value.
 func segment(d *pb.RateLimitDescriptor) string {
 	text := joined(d.GetKey(), d.GetValue())
 	if d.GetKey() == d.GetValue() {

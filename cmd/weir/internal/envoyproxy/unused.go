@@ -21,7 +21,7 @@ var without = []struct{ name, nothing, instead string }{
 	{"GRPC_MAX_CONNECTION_AGE_GRACE", "", "--grace bounds calls in flight on a connection that has reached its age"},
 }
 
-// unused returns the variables that ask for what Weir lacks.
+// unused returns the variables that ask for something Weir lacks.
 func (v *variables) unused() (list []string) {
 	for _, w := range without {
 		if value := v.get(w.name); value != "" && !strings.EqualFold(value, w.nothing) {

@@ -90,7 +90,7 @@ func capacityOf(d *weir.Description) string {
 	return plain.Thousands(d.Capacity) + ": the largest cost that a fresh key admits. A larger cost is never admitted."
 }
 
-// burstOf tells what goes ahead at once, and how units come back.
+// burstOf describes the units that go ahead at once, and how units come back.
 func burstOf(d *weir.Description) string {
 	var first, more, back string
 	switch {
@@ -150,8 +150,8 @@ func worstOf(d *weir.Description) string {
 	return "None: it has no bound."
 }
 
-// MostWithin returns the most that a steady refill lets ahead within any stretch of a length, its end included: the burst, and what
-// comes back in that time.
+// MostWithin returns the most that a steady refill lets ahead within any stretch of a length, its end included: the
+// burst, and the units that come back in that time.
 func MostWithin(d *weir.Description, length time.Duration) int64 {
 	high, low := bits.Mul64(uint64(d.Rate.Count), uint64(length))
 	if high >= uint64(d.Rate.Period) {

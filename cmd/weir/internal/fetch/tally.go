@@ -44,7 +44,7 @@ func (t *tally) begin(now time.Time) {
 	}
 }
 
-// listed counts URLs that are to be fetched.
+// listed counts URLs to fetch.
 func (t *tally) listed(n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,7 +16,7 @@ type Options struct {
 	// Engine keeps the limits, which pipes of the same Name share. Default: nil; they belong to this filter.
 	Engine weir.Engine
 	Name   string
-	// Patience bounds the time in which the engine fails without end before Run does. Default: 0, the first failure.
+	// Patience bounds the time that the engine may keep failing before Run fails. Default: 0, the first failure.
 	Patience time.Duration
 	// Chunk is the largest number of bytes written at once. With Key each line costs its bytes, and lines stay whole.
 	// Default: 0, which paces lines.

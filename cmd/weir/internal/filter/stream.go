@@ -62,7 +62,7 @@ func (s *stream) pass(key string, p piece) (passed bool, err error) {
 	return true, s.sink.write(p.data, p.lines)
 }
 
-// finish ends the chunk, all of which is cut. Its buffer returns to the source unless held pieces are in it.
+// finish ends the chunk, which is cut to its end. Its buffer returns to the source unless held pieces are in it.
 func (s *stream) finish(free bool) {
 	switch {
 	case s.chunk.data == nil || s.ended:
@@ -77,7 +77,7 @@ func (s *stream) finish(free bool) {
 }
 
 // wait waits for a turn, or for more input if there is room for it. It first writes what was admitted. Turns of a strict
-// limit are asked for after that, because they count from the instant at which they are granted.
+// limit are asked for after that, because they count from the instant of the grant.
 func (s *stream) wait() error {
 	var more <-chan chunk
 	if !s.ended && s.chunk.data == nil && !s.full {

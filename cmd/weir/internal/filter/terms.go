@@ -25,7 +25,7 @@ type terms struct {
 	capacity int64 // the largest cost of one turn
 	ahead    int64 // the units that callers of a key wait for at a time
 	together int64 // the units that one of them waits for
-	strict   bool  // a turn counts from the instant at which it is granted
+	strict   bool  // a turn counts from the instant of the grant
 	spare    bool  // the units ahead are more than are due within maxLag
 
 	rule  *weir.Rule // on an engine
@@ -211,8 +211,8 @@ func (t *terms) waitFor(ctx context.Context, key string, cost int64) (slot *pace
 	return slot, err
 }
 
-// patient waits in a queue. It asks a failing engine again, for a bounded time. What a failed call has counted stays
-// spent.
+// patient waits in a queue. It asks a failing engine again, for a bounded time. Units that a failed call has counted
+// stay spent.
 type patient struct {
 	queue    *pace.Queue
 	rule     *weir.Rule

@@ -20,7 +20,7 @@ type turns struct {
 
 	lanes      map[string]*lane
 	ring       []*lane // with Fair: the next turn comes first
-	unasked    []*lane // may have pieces for which no caller waits
+	unasked    []*lane // may have pieces without a waiting caller
 	held, size int     // pieces and bytes
 
 	ready  []grant // that this goroutine has seen
@@ -48,8 +48,8 @@ type piece struct {
 type lane struct {
 	key     string
 	pieces  []piece
-	asked   int       // pieces for which a caller waits or has paid, from the first on
-	waiting int64     // units for which callers wait
+	asked   int       // pieces that a caller waits for or has paid for, from the first on
+	waiting int64     // units that callers wait for
 	paid    int64     // units that were granted
 	listed  bool      // in unasked
 	late    time.Time // when it last had a turn that was late
@@ -132,7 +132,7 @@ func (t *turns) ask() bool {
 	return len(t.ready) > 0
 }
 
-// call lets a caller wait for the first piece for which no caller waits, and for those that are due soon after it.
+// call lets a caller wait for the first piece without one, and for those that are due soon after it.
 func (t *turns) call(l *lane) {
 	total := int64(0)
 	for cost := t.unpaid(l); cost > 0 && (total == 0 || total+cost <= t.terms.together); cost = t.unpaid(l) {
@@ -143,7 +143,7 @@ func (t *turns) call(l *lane) {
 	t.wait(l, total)
 }
 
-// unpaid returns the cost of the first piece for which no caller waits, or 0. With Fair, which piece a turn releases is
+// unpaid returns the cost of the first piece without a waiting caller, or 0. With Fair, which piece a turn releases is
 // known for the first one only.
 func (t *turns) unpaid(l *lane) int64 {
 	for t.fair == nil && l.asked < len(l.pieces) {
@@ -250,7 +250,7 @@ func (t *turns) first(l *lane) *lane {
 	return nil
 }
 
-// remove removes the first piece of a lane, for which the units of another one may pay.
+// remove removes the first piece of a lane, which the units of another one may pay for.
 func (t *turns) remove(from, pays *lane) piece {
 	p := from.pieces[0]
 	from.pieces[0] = piece{}

@@ -49,7 +49,7 @@ func (w *whole) look() error {
 	return nil
 }
 
-// passLast holds the last line, now that all others are written, or passes it and what follows it.
+// passLast holds the last line, now that all others are written, or passes it and the lines after it.
 func (w *whole) passLast() error {
 	w.through = !w.ended
 	line := w.last

@@ -28,7 +28,7 @@ type Rule struct {
 // Patterns are patterns by attribute.
 type Patterns map[string][]string
 
-// Note says what was left out, or is otherwise than in the other program.
+// Note names a setting that was left out, or differs from the other program.
 type Note struct {
 	File string
 	Line int
@@ -42,7 +42,7 @@ func (n Note) String() string {
 	return fmt.Sprintf("%s:%d: %s", n.File, n.Line, n.Text)
 }
 
-// Result is what an import made.
+// Result is the result of an import.
 type Result struct {
 	Rules []Rule
 	Notes []Note

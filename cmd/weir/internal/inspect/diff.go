@@ -17,7 +17,7 @@ import (
 	"github.com/weirflow/weir/internal/replay"
 )
 
-// diff is a comparison of two files, and of what they would have decided.
+// diff is a comparison of two files, and of their decisions on logs.
 type diff struct {
 	form    format
 	logs    []string

@@ -28,7 +28,7 @@ type Server struct {
 	Holds decide.HoldOptions // Life is the longest, and that of a Reserve without a ttl
 }
 
-// CheckRateLimit asks whether one hit would be admitted, whatever the hits of the call.
+// CheckRateLimit asks whether one hit would be admitted, and ignores the hits of the call.
 func (s *Server) CheckRateLimit(ctx context.Context, r *service.RateLimitRequest) (answer *service.RateLimitResponse, err error) {
 	defer s.Envoy.Recover(&err)
 	return s.Envoy.Ask(ctx, r)
