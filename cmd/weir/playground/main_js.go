@@ -1,6 +1,7 @@
 //go:build js
 
-// Command playground is what the page "Try it" runs in a worker. It makes the functions of package playground callable there.
+// Command playground is the program that the page "Try it" runs in a worker. It makes the functions of package
+// playground callable there.
 package main
 
 import (

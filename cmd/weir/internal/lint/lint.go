@@ -170,7 +170,7 @@ func (s *subject) warnOfKey() {
 	}
 }
 
-// warnOfDoors warns of a rule that reads attributes of which no gateway, and no Envoy, sends all.
+// warnOfDoors warns of a rule that reads an attribute that only Envoy sends, and one that Envoy does not send.
 func (s *subject) warnOfDoors() {
 	if ofHTTP, ofEnvoy := s.readBy(); ofHTTP != "" && ofEnvoy != "" {
 		s.warn("", s.place(""), "reads %s, which only Envoy sends, and %s, which Envoy does not send: only callers of /v1/take that send both are decided as it says",
@@ -246,7 +246,7 @@ func (s *subject) parts() []clause {
 	return parts
 }
 
-// limits returns the limits by which keys of the rule are decided.
+// limits returns the limits that decide keys of the rule.
 func (s *subject) limits() (all []*weir.Rule) {
 	if s.rule.Limit != nil {
 		all = append(all, s.rule.Limit)
@@ -272,8 +272,8 @@ func asks(o *rules.Outcome, limit *weir.Rule) bool {
 // hashForm is the form of a key that is replaced by its hash.
 var hashForm = regexp.MustCompile(`^\\#[0-9a-f]{64}$`)
 
-// fixKey fixes the attributes that make a key. It returns false for a key that cannot be looked up: a hash, or one of another
-// number of attributes, of which it warns.
+// fixKey fixes the attributes that make a key. It returns false for a key that cannot be looked up: a hash, or, with a
+// warning, one of another number of attributes.
 func (s *subject) fixKey(name string, p *clause) (ok bool) {
 	if hashForm.MatchString(name) {
 		return false

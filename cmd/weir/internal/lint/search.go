@@ -103,7 +103,7 @@ func (s *search) try() bool {
 	return false
 }
 
-// make makes a request that the rule may match: with what its door sends, what it matches, and what else it reads.
+// make makes a request that the rule may match: with the attributes that its door sends, that it matches, and that it reads.
 func (s *search) make() {
 	s.request = rules.Attributes{}
 	http := s.http && (!s.envoy || s.tries%2 == 0)
@@ -174,7 +174,7 @@ func (s *search) set(at int, value string) {
 	s.request[sentAs(a)] = value
 }
 
-// sentAs returns the name by which a gateway sends an attribute.
+// sentAs returns the name that a gateway gives an attribute.
 func sentAs(a rules.Attribute) string {
 	if a.Like == "uri" || a.Like == "request_uri" {
 		return "path"

@@ -27,16 +27,16 @@ type figures struct {
 	turned int // the tick of the last step
 	all    history
 	took   [mostMarks]metrics.Histogram
-	lost   int // the tick at which a rule has gone
+	lost   int // the tick when a rule has gone
 }
 
-// row is what is known of a rule.
+// row holds the figures of a rule.
 type row struct {
 	metrics.Counts
 	marks   [mostMarks][3]uint64 // admitted, refused and takes, by the marks of figures
 	stepped [2]uint64            // at the last step
 	history
-	changed int // the tick at which a number has changed
+	changed int // the tick when a number has changed
 	shown   shown
 }
 

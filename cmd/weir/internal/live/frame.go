@@ -83,11 +83,11 @@ type Pushed struct {
 // Daemons are those on the same engine.
 type Daemons struct {
 	Seen  int  `json:"seen"`  // at the last look
-	Peers int  `json:"peers"` // by which a local share of a limit is reckoned
+	Peers int  `json:"peers"` // that a local share of a limit is divided by
 	Auto  bool `json:"auto"`  // Peers follows Seen
 }
 
-// Latency is what decisions took, in seconds.
+// Latency is the time that decisions took, in seconds.
 type Latency struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
@@ -128,7 +128,7 @@ type RuleLine struct {
 	Refused      uint64               `json:"refused"`
 	AdmittedRate float64              `json:"admitted_rate"`
 	RefusedRate  float64              `json:"refused_rate"`
-	Takes        uint64               `json:"takes"` // calls that it admitted, also where another rule of the call bound
+	Takes        uint64               `json:"takes"` // calls that it admitted, even where another rule of the call bound
 	TakesRate    float64              `json:"takes_rate"`
 	Headroom     *float64             `json:"headroom,omitempty"`
 	Fullest      string               `json:"fullest,omitempty"` // the key; with the scope admin
@@ -159,7 +159,7 @@ type frames struct {
 	busiest, refused, fullest, banned, overrides, audit list
 }
 
-// view is what a viewer has seen, and may see.
+// view is the last tick that a viewer has seen, and whether it may see keys.
 type view struct {
 	tick int // 0 for nothing
 	keys bool

@@ -1,7 +1,7 @@
 // Package live shows what a daemon does at the moment, to people who look at its page or at weir ctl top --watch.
 //
-// [New] returns a [Live], whose Stream serves GET /v1/admin/live: one stream of server-sent events, at most one a second, each
-// of which is a [Message] in JSON. The first of a stream has everything, and later ones what has changed since. The numbers
+// [New] returns a [Live], whose Stream serves GET /v1/admin/live: one stream of server-sent events, at most one a
+// second, each a [Message] in JSON. The first of a stream has everything, and later ones the changes since. The numbers
 // are those of /metrics (figures.go), so no second count can disagree.
 //
 // While nobody looks, it reads the counters each [step] for the history of 15 minutes and does nothing else. While somebody

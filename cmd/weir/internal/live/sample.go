@@ -16,8 +16,9 @@ const (
 	mostSampled = 1000            // rules; further ones have no requests
 )
 
-// sample keeps the requests of the last minutes, within a bound: of each rule those of some keys, all of which it keeps, because
-// a limit decides each key by all its requests. When it is full, the rule with the most requests loses every second of its keys.
+// sample keeps the requests of the last minutes, within a bound. It keeps all requests of some keys of each rule,
+// because a limit decides each key by all its requests. When it is full, the rule with the most requests loses every
+// second of its keys.
 type sample struct {
 	seed maphash.Seed
 	most int

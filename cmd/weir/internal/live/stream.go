@@ -12,7 +12,7 @@ import (
 
 // The times of a stream.
 const (
-	writeTime = 10 * time.Second // for one event: a viewer that reads nothing for so long has gone
+	writeTime = 10 * time.Second // for one event: a viewer that reads nothing for this long has gone
 	firmTime  = 10 * time.Second // a newer viewer takes no place from one that came later than this ago
 )
 

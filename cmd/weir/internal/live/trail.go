@@ -66,7 +66,7 @@ func (t *trail) changes() []Change {
 	return append([]Change{}, t.last...)
 }
 
-// Reload is what became of changed rules files.
+// Reload is the outcome of a change to rules files.
 type Reload struct {
 	At       Time     `json:"at"`
 	OK       bool     `json:"ok"`

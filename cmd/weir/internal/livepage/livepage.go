@@ -1,4 +1,4 @@
-// Package livepage has the live page of a daemon, for whoever is on call. The admin port serves it at /.
+// Package livepage has the live page of a daemon, for operators on call. The admin port serves it at /.
 //
 // The page is HTML, style and script as they stand in assets, after those that all pages share (package page): no framework, nothing
 // to build. main.js is where to begin. It reads the stream of GET /v1/admin/live, which package live serves, and asks the paths that

@@ -12,7 +12,7 @@ import (
 // Counts are the decisions of a rule, as /metrics has them.
 type Counts struct {
 	Admitted, Refused uint64
-	Takes             uint64 // calls that it has admitted, also where another rule of the call bound
+	Takes             uint64 // calls that it has admitted, even where another rule of the call bound
 	// Candidate and Shadow have its decisions beside those in force; nil without one.
 	Candidate, Shadow *Differences
 }

@@ -115,7 +115,7 @@ func (m *Metrics) Observe(e weir.Engine) (weir.Engine, error) {
 	return layer.Observe(e, layer.ObserveOptions{Decided: m.decided})
 }
 
-// ObserveChains returns an engine over that of Observe with its decisions counted: one of each call, by who paid.
+// ObserveChains returns an engine over that of Observe with its decisions counted: one of each call, by the rule that paid.
 func (m *Metrics) ObserveChains(e weir.Engine) (weir.Engine, error) {
 	return layer.Observe(e, layer.ObserveOptions{Decided: m.decided})
 }
@@ -250,7 +250,7 @@ func limitsOf(c *rules.Config) map[string]string {
 	return all
 }
 
-// namesOf returns the names of the rules, and those by which engines know them.
+// namesOf returns the names of the rules, and their names in engines.
 func namesOf(c *rules.Config) map[string]bool {
 	names := map[string]bool{}
 	for _, r := range c.Rules {

@@ -24,8 +24,8 @@ type Sources struct {
 	Certificates func() map[string]time.Time
 	// CredentialsFail reports whether files of tokens or certificates have a problem.
 	CredentialsFail func() bool
-	// Daemons returns the number of daemons that share the engine: the one by which local shares are reckoned, and those seen at
-	// the last look, or 0 if they are not counted. Nil without an engine that others may share.
+	// Daemons returns the number of daemons that share the engine: the one that local shares are divided by, and those
+	// seen at the last look, or 0 if they are not counted. Nil without an engine that others may share.
 	Daemons func() (peers, seen int)
 	// Saved returns when the state was last saved, and whether the save after it failed. Nil without a file of the state.
 	Saved func() (at time.Time, fails bool)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// choice is a list in which nginx takes the first line that fits: of hosts, of locations, or of a map. The last line fits
+// choice is a list where nginx takes the first line that fits: of hosts, of locations, or of a map. The last line fits
 // every value.
 type choice []line
 
@@ -111,11 +111,11 @@ func (p pattern) covers(q pattern) bool {
 	return false
 }
 
-// guard is what a rule demands of one attribute: one of the patterns in match, or any value if there is none, and none of
+// guard is a condition on one attribute: one of the patterns in match, or any value if there is none, and none of
 // those in except.
 type guard struct{ match, except []pattern }
 
-// guards returns what selects the values for which the list takes a wanted target. No value passes two guards.
+// guards returns guards that select the values with a wanted target in the list. No value passes two guards.
 func (c choice) guards(wanted func(target string) bool) []guard {
 	var all guard
 	excepted, single := map[int]bool{}, true

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// key is what a zone counts by, in attributes of rules.
+// key is the key of a zone, in attributes of rules.
 type key struct {
 	attributes []string
 	text       string // with the names of servers; keys of different texts count apart

@@ -38,7 +38,7 @@ func newLocations(around scope) *locations {
 	var later choice
 	for _, text := range prefixes {
 		p := prefix(text)
-		if text == "/" || text == "" { // with which all paths begin
+		if text == "/" || text == "" { // that all paths begin with
 			p = pattern{form: every}
 		}
 		switch top, found := find(tree, text+"\x01"); { // which no longer prefix and no exact location has

@@ -44,7 +44,7 @@ const (
 type parser struct {
 	files  fs.FS
 	root   string // of files, in notes and errors
-	folder string // of the first file, in which included files lie
+	folder string // of the first file, where included files lie
 	count  int
 	bytes  int
 }

@@ -70,7 +70,7 @@ func (c *converter) delay(z *zone, made [][]imported.Rule, i int) {
 	}
 }
 
-// noteDifferences notes what is otherwise than in nginx although the zone is imported.
+// noteDifferences notes how an imported zone differs from nginx.
 func (c *converter) noteDifferences(z *zone, made []imported.Rule) {
 	if c.ipv6 && slices.ContainsFunc(made, func(r imported.Rule) bool { return slices.Contains(r.Key, "client") }) {
 		c.note(z.directive, "zone %s: IPv6 addresses of one /64 network share a budget; nginx counts each address", z.name)

@@ -109,14 +109,14 @@ func isPlainName(name string) bool {
 	return !strings.ContainsFunc(name, strange) && !strings.HasSuffix(name, ".") && !strings.Contains(strings.Trim(name, "*"), "*")
 }
 
-// port is what nginx decides at one port.
+// port is the choice of nginx at one port.
 type port struct {
 	number string
 	hosts  choice // to the scope of a server in the list of all
 	odd    string
 }
 
-// ports returns the ports of all servers, except those at which every server answers all requests before limits are asked.
+// ports returns the ports of all servers, except those where every server answers all requests before limits are asked.
 func ports(servers []*server) (all []port) {
 	at := map[string]map[string][]int{} // servers by port and address
 	asked := map[string]bool{}

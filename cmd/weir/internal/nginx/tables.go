@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// table is a map or geo block, as a list of what requests have in one attribute.
+// table is a map or geo block, as a list of values of one attribute.
 type table struct {
 	attribute string
 	lines     choice // to values
-	missing   string // the value of requests in which a header field is empty or missing
+	missing   string // the value of requests whose header field is empty or missing
 	literal   bool   // its values contain no variables
 }
 
@@ -263,7 +263,7 @@ func (c *converter) keysByTable(name string) (keys []counted, partial bool, err 
 // mayMiss reports whether requests may have no value of the attribute.
 func (t *table) mayMiss() bool { return strings.HasPrefix(t.attribute, "header.") }
 
-// guards returns what selects the requests for which the table has a value.
+// guards returns guards that select the requests with a value in the table.
 func (t *table) guards(value string) []guard {
 	all := t.lines.guards(func(target string) bool { return target == value })
 	if t.missing != value || !t.mayMiss() {

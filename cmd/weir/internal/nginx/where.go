@@ -15,7 +15,7 @@ type where struct {
 	path  guard
 }
 
-// where returns the requests that a limit decides, in parts of which no two have a request in common.
+// where returns the requests that a limit decides, in parts without a request in common.
 func (c *converter) where(l limitIn) (all []where) {
 	paths := make([][]guard, len(c.servers))
 	texts := make([]string, len(c.servers)) // which tell paths apart
@@ -86,7 +86,7 @@ func (p port) guards(wanted func(server int) bool) []guard {
 	})
 }
 
-// conditions returns the conditions of a rule: where it decides, by which requests have its key.
+// conditions returns the conditions of a rule, by where it decides and which requests have its key.
 func conditions(w where, attribute string, g guard, header string) (match any, except imported.Patterns, err error) {
 	matched, except := imported.Patterns{}, imported.Patterns{}
 	for _, of := range []struct {

@@ -28,7 +28,7 @@ const (
 	mostTries   = 60
 )
 
-// batch returns the look with those that wait behind it, after a short pause in which more may come.
+// batch returns the look with those that wait behind it, after a short pause, because more may come.
 func (n *Notices) batch(first look) []look {
 	time.Sleep(gap)
 	all := []look{first}
@@ -49,7 +49,7 @@ type mark struct {
 	percent int64
 }
 
-// lookAt asks what is used, takes the marks of what is reached, and tells of those that it got.
+// lookAt asks for the used units, takes the marks of the thresholds reached, and reports those that it got.
 func (n *Notices) lookAt(ctx context.Context, all []look) {
 	peeks := make([]weir.Call, len(all))
 	for i, l := range all {
@@ -95,8 +95,8 @@ func (n *Notices) overflow() uint64 {
 	return 0
 }
 
-// shares reports whether a mark is on such a state, so that a refusal may be due to that of another key. This process is then the only
-// one that tells, and goes by what it has seen.
+// shares reports whether a mark is on such a state, so that a refusal may be due to that of another key. This process
+// is then the only one that reports, and goes by its own past reports.
 func (n *Notices) shares(ctx context.Context, take weir.Call) bool {
 	before := n.overflow()
 	n.each(ctx, []weir.Call{{Op: weir.OpPeek, Requests: take.Requests}})

@@ -42,7 +42,7 @@ type Options struct {
 	Shared bool
 }
 
-// Notices tell of thresholds. They are safe for concurrent use.
+// Notices report thresholds. They are safe for concurrent use.
 type Notices struct {
 	options Options
 	memory  *weir.Memory // the engine, unless others share it

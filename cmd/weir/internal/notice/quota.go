@@ -7,7 +7,7 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// thresholds are the percentages of a limit that are told.
+// thresholds are the percentages of a limit that are reported.
 var thresholds = [...]int64{80, 95, 100}
 
 // shortest is the length of the shortest window with thresholds. Nobody could act within a shorter one.
@@ -17,7 +17,7 @@ const shortest = time.Hour
 type quota struct {
 	at     int // among the limits of its rule
 	text   string
-	window time.Duration // for which a mark lasts; 0 until the present window ends
+	window time.Duration // of the life of a mark; 0 until the present window ends
 	alone  *weir.Rule    // the limit by itself, on the states of the rule
 }
 

@@ -65,7 +65,7 @@ func quiet(now time.Time) state {
 	return state{until: now.Add(lookAgain).UnixNano(), next: math.MaxInt64, left: math.MaxInt64}
 }
 
-// subject is what a look is at.
+// subject is the subject of a look.
 type subject struct{ rule, key, limit string }
 
 // costOf returns the units that a call has taken of a request: several times its cost, if the call takes as often as it can.
@@ -76,13 +76,13 @@ func costOf(o *layer.Observation, q *weir.Request) int64 {
 	return max(q.Cost, 0)
 }
 
-// state is what is known of a key under a quota.
+// state is the known state of a key under a quota.
 type state struct {
-	until int64 // Unix nanoseconds, from which on nothing is known
-	next  int64 // the used units at which the next threshold is
-	left  int64 // the units until the next look, of calls that do not tell what is used
-	told  int64 // the used units of the last look, whose thresholds were told
-	used  int64 // the most units that calls have told since the look that is under way
+	until int64 // Unix nanoseconds; nothing is known from then on
+	next  int64 // the used units of the next threshold
+	left  int64 // the units until the next look, of calls that do not report the used units
+	told  int64 // the used units of the last look, whose thresholds were reported
+	used  int64 // the most used units that calls have reported since the look that is under way
 	busy  bool  // a look is under way
 }
 

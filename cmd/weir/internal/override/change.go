@@ -53,7 +53,7 @@ func (t *Table) use(entries []Entry) error {
 // mostLogged bounds the lines about overrides at one time.
 const mostLogged = 20
 
-// Idle logs the entries that change no decision, for which why returns the reason.
+// Idle logs the entries that change no decision, with the reason that why returns.
 func (t *Table) Idle(why func(*Entry) string) {
 	idle := 0
 	for _, e := range t.Entries() {

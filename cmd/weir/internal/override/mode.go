@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Mode is whether a rule is a shadow or is enforced, whatever its file says.
+// Mode says whether a rule is a shadow or is enforced, in place of its file.
 type Mode string
 
 // The modes. Auto is that of the file.
@@ -18,7 +18,7 @@ const (
 	Auto     Mode = ""
 )
 
-// ModeOf is the mode of a rule, and who has set it.
+// ModeOf is the mode of a rule, with the name of the caller that set it.
 type ModeOf struct {
 	Rule string `json:"rule"`
 	Mode Mode   `json:"mode"`

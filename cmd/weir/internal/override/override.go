@@ -43,7 +43,7 @@ const (
 // The bounds of entries.
 const (
 	MaxEntries = 10_000
-	maxLengths = 64 // different lengths of prefixes, each of which a lookup tries
+	maxLengths = 64 // different lengths of prefixes; a lookup tries each
 	maxText    = 1024
 )
 
@@ -99,7 +99,7 @@ func (e *Entry) asRule(name string) (*weir.Rule, error) {
 }
 
 // StandsIn reports whether the limit of an entry stands in for those of a rule, or what is wrong with it. A slot is given
-// back to the rule, so a limit without slots must not admit to a rule with slots, nor the reverse. Blocks admit nothing.
+// back to the rule, so a limit without slots must not admit to a rule with slots, or the reverse. Blocks admit nothing.
 func (e *Entry) StandsIn(rule *weir.Rule) (bool, error) {
 	made, err := e.asRule("rule")
 	if err != nil {

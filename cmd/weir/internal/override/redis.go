@@ -23,7 +23,7 @@ type redis struct {
 	log     *slog.Logger
 	version int64            // of the last load; 0 of an empty hash
 	seen    int64            // the last version that this daemon has made or read
-	known   map[string]field // of the last load, and what this daemon has changed since, by name
+	known   map[string]field // of the last load, and the changes of this daemon since, by name
 	readAt  time.Time        // when the version was last read
 }
 
@@ -172,7 +172,7 @@ func (r *redis) put(ctx context.Context, at target, e *Entry) error {
 	case stamp == 0:
 		return errFull
 	}
-	r.seen, r.version = stamp, -1 // the next poll reads the hash, also if Redis goes back to the last version
+	r.seen, r.version = stamp, -1 // the next poll reads the hash, even if Redis goes back to the last version
 	r.known[name] = newField(stamp, content, e)
 	return nil
 }

@@ -49,7 +49,7 @@ local made = stamp(seen)
 redis.call('HSET', key, field, made .. ' ' .. value)
 return tonumber(made)`)
 
-// restoreScript sets fields of which the hash has no later change.
+// restoreScript sets fields without a later change in the hash.
 //
 //	KEYS[1]  the hash
 //	ARGV     the last version seen, and the fields with their values
@@ -110,7 +110,7 @@ func (p target) field() (string, error) {
 	return string(name), err
 }
 
-// stored is what the hash holds.
+// stored is the content of the hash.
 type stored struct {
 	version int64 // 0 if it is empty
 	fields  map[string]field

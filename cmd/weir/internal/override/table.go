@@ -89,7 +89,7 @@ func (x *index) find(asked weir.Request, now int64) *inForce {
 		return nil
 	}
 	rule, key, held := asked.Rule.Name(), asked.Key, weir.Kit.Held(asked.Rule) != nil
-	if strings.Contains(rule, "~") || rules.InPlace(asked.Rule) != nil { // candidates, probes, and what admits in place of a shadow
+	if strings.Contains(rule, "~") || rules.InPlace(asked.Rule) != nil { // candidates, probes, and stand-ins for shadows
 		return nil
 	}
 	if e := x.at(target{rule: rule, key: key}, held, now); e != nil {
@@ -109,7 +109,7 @@ func (x *index) find(asked weir.Request, now int64) *inForce {
 func (x *index) at(p target, held bool, now int64) *inForce {
 	for _, p.rule = range [2]string{p.rule, ""} {
 		e := x.of[p]
-		// A slot is given back to the rule, so an entry without slots must not admit to one with slots, nor the reverse.
+		// A slot is given back to the rule, so an entry without slots must not admit to one with slots, or the reverse.
 		if e != nil && now < e.until && (e.Limit == Block || e.held == held) {
 			return e
 		}

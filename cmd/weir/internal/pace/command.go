@@ -183,7 +183,7 @@ func (s *heldStream) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// pass writes the first n bytes of what is held.
+// pass writes the first n held bytes.
 func (s *heldStream) pass(n int) {
 	if n > 0 && s.failed == nil {
 		s.of.mu.Lock()

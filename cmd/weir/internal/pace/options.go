@@ -26,7 +26,7 @@ type options struct {
 	fair      bool
 	atOnce    int64
 	shared    engineflags.Flags
-	lost      context.CancelCauseFunc // is told that the engine stays away
+	lost      context.CancelCauseFunc // called if the engine stays away
 }
 
 // job is a checked command line.

@@ -37,7 +37,7 @@ func newProgress(in io.Reader, out, errs io.Writer, inBytes bool) *progress {
 }
 
 // newCommandProgress returns a display of the lines whose commands have ended, if standard error is a terminal. It begins
-// at once, because output of commands that is to appear above a bar must have one.
+// at once, because command output can appear above a bar only if there is one.
 func newCommandProgress(in io.Reader, errs io.Writer) *progress {
 	p := &progress{Progress: cli.NewProgress(errs, 0)}
 	p.begin(remaining(in), false, time.Now())

@@ -55,7 +55,7 @@ func withoutGenerator(cmd *cobra.Command) {
 	}
 }
 
-// completions writes a script for each shell, under the name by which it looks for one.
+// completions writes a script for each shell, under the name that the shell looks for.
 func completions(folder, _ string) error {
 	for shell, name := range map[string]string{"bash": "bash/weir", "zsh": "zsh/_weir", "fish": "fish/weir.fish"} {
 		var out, errs bytes.Buffer

@@ -1,8 +1,9 @@
 // Package peers counts the daemons that share a Redis server, so that a local share of a limit follows their number.
 //
-// Each daemon announces itself every two seconds, in a hash beside the states, and sees there who else has done so within the last
-// ten. [Counter.Peers] is the largest number of the last ten minutes: a share that is too small for a while admits less than the
-// limit, one that is too large admits more. While the server is away nothing is counted, so the number stays as it was.
+// Each daemon announces itself every two seconds, in a hash beside the states, and finds there all daemons that have
+// done so within the last ten. [Counter.Peers] is the largest number of the last ten minutes: a share that is too small
+// for a while admits less than the limit, one that is too large admits more. While the server is away nothing is
+// counted, so the number stays as it was.
 package peers
 
 import (

@@ -8,7 +8,7 @@ import (
 // pageWidth is the width of every picture, in the pixels of SVG.
 const pageWidth = 864
 
-// The colours tell apart what is asked for, what goes ahead, and several limits.
+// The colours distinguish units asked for, admitted units, and several limits.
 const (
 	ink       = "#282c34"
 	faint     = "#e1e4e8"

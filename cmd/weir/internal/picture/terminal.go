@@ -31,7 +31,7 @@ func widthOf(s screen.Screen) int {
 	return max(leastColumns, min(columns, mostColumns)) - margin
 }
 
-// light is the rune of what is refused.
+// light is the rune of refused units.
 const light = '░'
 
 var eighths = []rune(" ▁▂▃▄▅▆▇█")
@@ -45,7 +45,7 @@ func barColours() map[rune]screen.Colour {
 	return colours
 }
 
-// Terminal draws each panel with bars: full blocks for what is admitted, light ones for what is refused.
+// Terminal draws each panel with bars: full blocks for admitted units, light ones for refused units.
 func (t Timeline) Terminal(s screen.Screen) string {
 	var b strings.Builder
 	width := widthOf(s)

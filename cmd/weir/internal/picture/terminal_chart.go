@@ -103,7 +103,7 @@ func wrapWhole(s screen.Screen, parts []string) string {
 	return s.PaintRunes(strings.ReplaceAll(wrapped, blank, " "), chartColours)
 }
 
-// below returns the line below a chart: the ends of the axis, and what it counts.
+// below returns the line below a chart: the ends of the axis, and its unit.
 func (c Chart) below(x bounds, width int) string {
 	low, high := count(round(x.low)), count(round(x.high))
 	left := max(2, (width-len([]rune(c.X)))/2-len(low))
@@ -117,7 +117,7 @@ func (b bounds) at(part float64) float64 {
 	return b.value(low + part*(high-low))
 }
 
-// cell returns in which of n equal parts of the range a value is.
+// cell returns which of n equal parts of the range holds a value.
 func (b bounds) cell(v float64, n int) int {
 	part := b.part(v, b.low, b.high)
 	if math.IsNaN(part) { // the range is one value

@@ -19,7 +19,7 @@ type Timeline struct {
 	Panels []Panel
 }
 
-// Panel is what one limit does in each step.
+// Panel is the effect of one limit in each step.
 type Panel struct {
 	Name                      string
 	Offered, Admitted, Queued []int64 // without Queued, the panel has no queue
@@ -133,7 +133,7 @@ func (t Timeline) steps(f frame, counts []int64) (outline []xy) {
 	return outline
 }
 
-// area is what lies below that outline.
+// area is the area below that outline.
 func (t Timeline) area(f frame, counts []int64) []xy {
 	outline := t.steps(f, counts)
 	return append(outline, xy{f.x.to, f.y.from}, xy{f.x.from, f.y.from})

@@ -30,8 +30,8 @@ var (
 )
 
 // LimitError explains an error of weir.ParseRule or weir.ParseLimit in the value of a flag, and points at the
-// unreadable word. The hint is the text that was probably meant, or the forms of what is readable, so the message
-// omits the names of the limits.
+// unreadable word. The hint is the text that was probably meant, or the readable forms, so the message omits the names
+// of the limits.
 func LimitError(flag string, err error, forms []string) error {
 	syntax, ok := errors.AsType[*weir.SyntaxError](err)
 	if !ok {

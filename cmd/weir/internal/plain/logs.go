@@ -10,7 +10,7 @@ import (
 // TargetForms are an example of each target of suggested limits.
 var TargetForms = []string{"refuse 0.1% of clients", "refuse 0.1% of requests", "spare 99.9%", "at most 200/s in all"}
 
-// Uncounted returns an error of a log that is empty, or of which no line can be read.
+// Uncounted returns an error of a log that is empty, or has no readable line.
 func Uncounted(report replay.Report) error {
 	switch {
 	case report.Keys > 0:

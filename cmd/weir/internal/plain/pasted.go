@@ -14,7 +14,7 @@ import (
 var pasted = []struct {
 	text *regexp.Regexp
 	page string
-	// meant returns the limit, from the text and the groups of the expression, and what else to say. The limit is empty
+	// meant returns the limit, from the text and the groups of the expression, and a note. The limit is empty
 	// if the text does not say enough, and unreadable if no limit has its values.
 	meant func(text string, groups []string) (limit, note string)
 }{

@@ -8,7 +8,7 @@ import (
 	"github.com/weirflow/weir/internal/replay"
 )
 
-// UnshownText says in a sentence that a log cannot show a limit, and what its pace would reach. who is what a key is called.
+// UnshownText says in a sentence that a log cannot show a limit, and what its pace would reach. one and many name keys.
 func UnshownText(u replay.Unshown, one, many string) string {
 	if u.Subject != "" {
 		one, many = u.Subject, u.Subject+"s"

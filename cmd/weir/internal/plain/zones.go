@@ -5,7 +5,7 @@ import (
 	_ "embed"
 	"slices"
 	"strings"
-	_ "time/tzdata" // the program knows every zone, also where the system has no zone data
+	_ "time/tzdata" // the program knows every zone, even where the system has no zone data
 )
 
 // zoneNames are the names of the zones in the data of the program, one a line.
@@ -41,7 +41,7 @@ func withNearestZone(line string) string {
 	return before + ": did you mean " + zone + "?"
 }
 
-// nearestZone returns the zone from whose name a text differs least, and by how many letters.
+// nearestZone returns the zone whose name is nearest to a text, and the number of different letters.
 func nearestZone(text string) (zone string, differ int) {
 	text = strings.ToLower(text[:min(len(text), 64)])
 	zone = slices.MinFunc(strings.Fields(zoneNames), func(a, b string) int {

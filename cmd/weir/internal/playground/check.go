@@ -15,11 +15,11 @@ import (
 	"github.com/weirflow/weir/internal/replay"
 )
 
-// Checked is what a text says: a limit, several joined with "and", or the limits of a rules file.
+// Checked is the content of a text: a limit, several joined with "and", or the limits of a rules file.
 type Checked struct {
 	Limits   []Explained `json:"limits"`
 	Together string      `json:"together,omitempty"` // of several limits
-	File     []string    `json:"file,omitempty"`     // the limits that a rules file has, of which Limits explains the first
+	File     []string    `json:"file,omitempty"`     // the limits of a rules file; Limits explains the first
 	Notes    []string    `json:"notes,omitempty"`    // on rules of the file
 }
 
@@ -66,7 +66,7 @@ var rulesBegin = regexp.MustCompile(`^(#|---|\{|[A-Za-z_]+:)`)
 // isRules reports whether a text is meant as a rules file.
 func isRules(text string) bool { return rulesBegin.MatchString(strings.TrimSpace(text)) }
 
-// textsOf returns the limits of a rules file, each once, and what its rules do otherwise than a limit alone.
+// textsOf returns the limits of a rules file, each once, and how its rules differ from a limit alone.
 func textsOf(text string) (texts, notes []string, err error) {
 	config, _, err := parse("check", text)
 	if err != nil {

@@ -24,7 +24,7 @@ type logging struct {
 	Names   bool     `json:"names"` // with keys instead of masks
 }
 
-// Logged is what limits would have done to the log.
+// Logged is the effect that limits would have had on the log.
 type Logged struct {
 	Report      replay.Report        `json:"report"`                // as weir replay --format json has it
 	Suggestions *replay.Suggestions  `json:"suggestions,omitempty"` // as weir replay --suggest --format json has them
@@ -153,7 +153,7 @@ func (l *logging) try(traffic *replay.Traffic, limits []string, host Host) (repl
 	return result, nil
 }
 
-// cut reduces the lists of a report to what the page shows, and weir replay prints.
+// cut reduces the lists of a report to the rows that the page shows, and weir replay prints.
 func cut(r *replay.Report) {
 	for i := range r.Limits {
 		limit := &r.Limits[i]
@@ -164,13 +164,13 @@ func cut(r *replay.Report) {
 	}
 }
 
-// file reads the file of a log, packed or not, and tells how far it is.
+// file reads the file of a log, packed or not, and reports its progress.
 type file struct {
 	host       Host
 	read, told int64
 }
 
-// step is how many bytes are read until the host is told.
+// step is the number of bytes between two reports to the host.
 const step = 4 << 20
 
 func (f *file) Read(p []byte) (int, error) {

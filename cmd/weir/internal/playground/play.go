@@ -15,7 +15,7 @@ const (
 	mostShown   = 5000 // attempts of a limit
 	mostSamples = 480  // of a level
 	longestPlay = 24 * time.Hour
-	mostUnits   = 1_000_000 // admitted requests, of which the most in any second is drawn
+	mostUnits   = 1_000_000 // admitted requests; the most in any second is drawn
 )
 
 // play is traffic against one limit or two, in virtual time.
@@ -27,13 +27,13 @@ type play struct {
 	Each    bool     `json:"each"` // each client has a limit of its own
 }
 
-// Played is what the limits did.
+// Played is the outcome of a play.
 type Played struct {
 	Comparison simulate.Comparison `json:"comparison"` // as weir simulate --format json has it
 	Limits     []Course            `json:"limits"`
 }
 
-// Course is what one limit did, as pictures show it. Times are seconds after the start.
+// Course is the course of one limit, as pictures show it. Times are seconds after the start.
 type Course struct {
 	Attempts []Attempt `json:"attempts"`
 	Unshown  int64     `json:"unshown,omitempty"` // further attempts

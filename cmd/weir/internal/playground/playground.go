@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir/internal/accesslog"
 )
 
-// question is what the page asks. Each part has fields of its own.
+// question is a question of the page. Each part has fields of its own.
 type question struct {
 	Do string `json:"do"` // check, play, log, explain or test
 	play
@@ -26,7 +26,7 @@ type question struct {
 type Failure struct {
 	Message string               `json:"message"`
 	Hints   []string             `json:"hints,omitempty"`
-	Unread  []accesslog.Rejected `json:"unread,omitempty"` // the first lines of a log of which none can be read
+	Unread  []accesslog.Rejected `json:"unread,omitempty"` // the first lines of a log without a readable one
 }
 
 // unread is an error with lines that explain it.

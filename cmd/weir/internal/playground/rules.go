@@ -16,7 +16,7 @@ type ruling struct {
 	Rules   string `json:"rules"`
 	Request string `json:"request"` // attributes, NAME=VALUE, one a line
 	Cost    *int64 `json:"cost"`    // that the caller names; 1 without one
-	Tests   string `json:"tests"`   // a file of tests, whatever rules files it names
+	Tests   string `json:"tests"`   // a file of tests; they run on Rules, not on the files that it names
 }
 
 // Ruled is how a request is decided, as weir explain says it.
@@ -25,7 +25,7 @@ type Ruled struct {
 	Text        string            `json:"text"`
 }
 
-// The names that errors give to what is pasted.
+// The names of pasted texts in errors.
 const (
 	rulesName = "weir.yaml"
 	testsName = "weir.test.yaml"

@@ -52,7 +52,7 @@ func (o *readOptions) inTime() string {
 	return ""
 }
 
-// leaving returns the flags that leave out lines, and what to do about them.
+// leaving returns the flags that leave out lines, and a hint about them.
 func (o *readOptions) leaving() (flags, hints []string) {
 	if o.since != "" {
 		flags = append(flags, "--since")

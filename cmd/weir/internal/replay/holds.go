@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/internal/replay"
 )
 
-// holdOptions are the flags of what reservations hold.
+// holdOptions are the flags of reservations.
 type holdOptions struct {
 	estimate    string
 	percent     int // of it; 0 without one

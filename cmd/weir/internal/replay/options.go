@@ -37,7 +37,7 @@ type options struct {
 // targetForms are an example of each target.
 var targetForms = plain.TargetForms
 
-// readHeadroom reads the share by which a proposed limit is larger than the log needs.
+// readHeadroom reads the share that a proposed limit adds to the need of the log.
 func (o *options) readHeadroom() (err error) {
 	if !o.isSet("headroom") {
 		return nil

@@ -82,13 +82,13 @@ func meaning(found replay.Suggestions) string {
 	return found.Meaning
 }
 
-// What a target bounds.
+// The counts that a target may bound.
 const (
 	ofRequests = "refused"
 	ofClients  = "keys_refused"
 )
 
-// suggestionTable has a row for each limit. The share is that of what the target bounds.
+// suggestionTable has a row for each limit. The share is that of the count that the target bounds.
 func suggestionTable(found replay.Suggestions) screen.Table {
 	t := screen.Table{Columns: []screen.Column{{Title: "limit"}, {Title: "refused", Colour: screen.Refused}, {Title: "share", Rank: 6}, {Title: "clients", Colour: screen.Refused}, {Title: "of clients", Rank: 5},
 		{Title: "worst", Rank: 4}, {Title: "its refusals", Colour: screen.Refused, Rank: 4}, {Title: "peak", Rank: 7},

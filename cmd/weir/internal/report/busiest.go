@@ -125,8 +125,8 @@ func (p *replayPage) distribution(b replay.Busiest, unit string) chart {
 	return c
 }
 
-// mostWithin returns the most units that a limit admits within any stretch of a length. It is not ok of a
-// limit for which only other lengths are known.
+// mostWithin returns the most units that a limit admits within any stretch of a length. ok is false for a limit with
+// only other lengths known.
 func mostWithin(text string, window time.Duration) (most int64, ok bool) {
 	candidate, err := replay.ParseCandidate(text)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/weirflow/weir/simulate"
 )
 
-// Comparison is what limits do to made-up traffic.
+// Comparison is the effect of limits on made-up traffic.
 type Comparison struct {
 	Result simulate.Comparison
 	How    string // the requests are tried, in words; may be empty

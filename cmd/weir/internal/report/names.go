@@ -27,8 +27,8 @@ func newNames(show bool) names {
 	return names{secret}
 }
 
-// of returns a key as readers see it: the name of the customer, if the program was told it, or a mask, the same for the same key throughout a page, or the key with its unprintable
-// characters escaped.
+// of returns a key as readers see it: the name of the customer, if the program knows it, or a mask, the same for the
+// same key throughout a page, or the key with its unprintable characters escaped.
 func (n names) of(k replay.KeyReport) string {
 	if k.Name != "" {
 		return shorten(visible(k.Name))
@@ -45,7 +45,7 @@ func (n names) key(key string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:5])
 }
 
-// visible escapes what is invisible, or would change the order of what stands beside it.
+// visible escapes characters that are invisible, or would reorder their neighbours.
 func visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {

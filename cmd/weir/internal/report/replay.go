@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/internal/replay"
 )
 
-// Replay is what limits would have done to a log.
+// Replay is the effect that limits would have had on a log.
 type Replay struct {
 	Logs        []string // names of files
 	Key         string   // the fields that make the key

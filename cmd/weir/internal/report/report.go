@@ -21,7 +21,7 @@ const (
 	mostText      = 100     // characters of a name
 )
 
-// Content is what a page can be made of: a Replay or a Comparison.
+// Content is the content of a page: a Replay or a Comparison.
 type Content interface {
 	// view returns the page. No table has more rows than that.
 	view(rows int) view

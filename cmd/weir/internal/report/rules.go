@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/internal/replay"
 )
 
-// Rules is what the rules of files would have done to a log.
+// Rules is the effect that the rules of files would have had on a log.
 type Rules struct {
 	Logs   []string        // names of files
 	Files  []backtest.File // those of the result, in its order
@@ -110,7 +110,7 @@ func (f *ruleFile) called() string {
 	return "the one rule of " + nameOf(f.whole)
 }
 
-// headOfFiles returns the answer in one sentence, and what else a reader should know first.
+// headOfFiles returns the answer in one sentence, and the next sentences for a reader.
 func (p *rulesPage) headOfFiles() (head string, lead []string) {
 	switch len(p.files) {
 	case 0:
@@ -153,7 +153,7 @@ func (p *rulesPage) headOfFile(f *ruleFile) string {
 	return head + "."
 }
 
-// leadOfFile tells what follows the first sentence about a file: who would notice, what they would need, and what it would cost.
+// leadOfFile continues the first sentence about a file: the keys that would notice, the limit they would need, and its cost.
 func (p *rulesPage) leadOfFile(f *ruleFile) (said []string) {
 	l := f.whole
 	if l.Refused > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirflow/weir/internal/replay"
 )
 
-// rules shows what each rule of each file refuses, and what it says.
+// rules shows the refusals of each rule of each file, and its text.
 func (p *rulesPage) rules() {
 	if len(p.files) == 0 {
 		return
@@ -53,7 +53,7 @@ func (p *rulesPage) refusals(f *ruleFile) *table {
 		if l.Unit != "" {
 			limit += ", in " + visible(l.Unit)
 		}
-		if name == "" { // it is what no rule decides
+		if name == "" { // requests that no rule decides
 			name, limit = limit, ""
 		}
 		t.Rows = append(t.Rows, row(l, name, limit))
@@ -70,7 +70,7 @@ func (p *rulesPage) refusals(f *ruleFile) *table {
 	return t
 }
 
-// mostMatch bounds the characters of what a rule matches.
+// mostMatch bounds the characters of the conditions of a rule.
 const mostMatch = 300
 
 // said shows the text of each rule and what its limit means.
@@ -104,7 +104,7 @@ func impersonal(c *rules.Config, r *rules.Rule) bool {
 	})
 }
 
-// doing says what a rule does, and what that means.
+// doing describes the effect of a rule, and its meaning.
 func doing(r *rules.Rule) string {
 	var said []string
 	if r.Shadow {

@@ -9,7 +9,7 @@ import (
 // view is a page: its words and tables, which markup writes, and its charts, which the script draws.
 type view struct {
 	Title    string
-	Kind     string // the command, and what it read
+	Kind     string // the command, and its input
 	Headline string
 	Lead     []string
 	About    string // the traffic, in a line
@@ -22,7 +22,7 @@ type view struct {
 type section struct {
 	ID, Question string
 	Answer       []string
-	Choices      []choice // of parts, of which one is shown
+	Choices      []choice // of parts; one is shown
 	Parts        []part
 }
 

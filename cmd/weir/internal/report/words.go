@@ -11,12 +11,12 @@ import (
 	"github.com/weirflow/weir/internal/replay"
 )
 
-// noun is what a key stands for.
+// noun names the keys of a limit.
 type noun struct{ one, many string }
 
 func nounOf(key string) noun { return nounOfSubject(backtest.SubjectOfKey(key)) }
 
-// nounOfSubject returns the noun of what a rule limits.
+// nounOfSubject returns the noun for a subject of rules.
 func nounOfSubject(subject string) noun {
 	if subject == "" {
 		subject = "key"
@@ -26,7 +26,7 @@ func nounOfSubject(subject string) noun {
 
 func (n noun) count(of int64) string { return plain.Plural(of, n.one) }
 
-// nameOf returns what a limit, a rule or all rules of a file are called.
+// nameOf returns the name of a limit, of a rule, or of all rules of a file.
 func nameOf(l replay.LimitReport) string {
 	switch {
 	case l.RuleReport == nil:
@@ -37,7 +37,7 @@ func nameOf(l replay.LimitReport) string {
 	return ruleName(l) + " of " + shorten(visible(l.File))
 }
 
-// headline returns the answer in one sentence, and what else a reader should know first.
+// headline returns the answer in one sentence, and the next sentences for a reader.
 func (p *replayPage) headline() (head string, lead []string) {
 	limits := p.Result.Limits
 	switch len(limits) {
@@ -70,7 +70,7 @@ func (p *replayPage) headOf(l replay.LimitReport) (head string, lead []string) {
 	return head, []string{text}
 }
 
-// mostRefused tells of the key with the most refusals.
+// mostRefused describes the key with the most refusals.
 func (p *replayPage) mostRefused(l replay.LimitReport) string {
 	k := l.WorstKeys[0]
 	return fmt.Sprintf("The most refused %s, %s, made %s, of which %s would have been refused.", p.one(k), p.names.of(k),

@@ -114,7 +114,7 @@ func (c *conn) hello(args [][]byte) error {
 	return nil
 }
 
-// redisVersion is what clients read to learn which commands they may use.
+// redisVersion tells clients which commands they may use.
 const redisVersion = "7.0.0"
 
 // auth serves AUTH [name] token. The name is ignored: a token says whose it is.

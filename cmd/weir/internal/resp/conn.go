@@ -31,7 +31,7 @@ type conn struct {
 	args   [][]byte
 	token  string               // that the client has shown
 	tls    *tls.ConnectionState // nil without encryption
-	who    *auth.Identity       // by the tokens that were in force when the commands at hand arrived
+	who    *auth.Identity       // by the tokens in force when the present commands arrived
 	began  time.Time
 	half   time.Time // when the command began that has not fully arrived; zero without one
 	large  bool      // that command is counted among the large ones
@@ -92,7 +92,7 @@ func (c *conn) handshake() error {
 // stranger reports whether the client may do nothing. It gets little memory, and little time to show who it is.
 func (c *conn) stranger() bool { return !c.who.Some(auth.All) }
 
-// commands runs all commands that have arrived. need is the size at which the next one may be complete.
+// commands runs all commands that have arrived. need is the size that may complete the next one.
 func (c *conn) commands(need *int) error {
 	c.who = c.server.Auth.Identify(c.token, c.tls)
 	for !c.closes {

@@ -15,7 +15,7 @@ const (
 	maxCommand = 1 << 20 // and of each of its words: a key that is too long is an error of its command
 )
 
-// protocolError ends a connection: what follows cannot be told apart.
+// protocolError ends a connection: later commands have no known beginning.
 type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }

@@ -28,7 +28,7 @@ func appendBulk(b []byte, s string) []byte {
 	return append(b, "\r\n"...)
 }
 
-// appendLine writes a simple string (+) or an error (-). It has one line, whatever the text.
+// appendLine writes a simple string (+) or an error (-). It always has one line.
 func appendLine(b []byte, kind byte, s string) []byte {
 	b = append(b, kind)
 	b = append(b, oneLine.Replace(s)...)

@@ -13,10 +13,10 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/auth"
 )
 
-// throttle is the rule of all limits in a call. So a key has one state, whatever its limit, as in redis-cell.
+// throttle is the rule of all limits in a call. So a key has one state for all its limits, as in redis-cell.
 const throttle = "cl.throttle"
 
-// cellLimit is what a call of CL.THROTTLE says of its limit.
+// cellLimit is the limit in a call of CL.THROTTLE.
 type cellLimit struct {
 	maxBurst, count int64
 	period          time.Duration

@@ -52,7 +52,7 @@ func (c *conn) read3(requests []weir.Request, name []byte, words [][]byte, scope
 	return requests, nil
 }
 
-// denied answers a client that lacks a scope for what belongs to no rule.
+// denied answers a client that lacks a scope outside of rules.
 func (c *conn) denied(scope auth.Scope) error { return noPermission(c.who.Deny(scope, "")) }
 
 func noPermission(d auth.Denied) error { return errors.New("NOPERM " + d.Detail) }

@@ -36,7 +36,7 @@ var calendarUnits = map[weir.CalendarUnit]service.RateLimitResponse_RateLimit_Un
 	weir.Year:  service.RateLimitResponse_RateLimit_YEAR,
 }
 
-// shown is what answers show of a rule: one message for each of its limits, which all answers share.
+// shown is a rule in answers: one message for each of its limits, which all answers share.
 type shown struct {
 	rule       *weir.Rule
 	capacities []int64

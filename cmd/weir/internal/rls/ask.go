@@ -51,7 +51,7 @@ func (c *call) decide(ctx context.Context, engine *decide.Desk) error {
 	return nil
 }
 
-// askFirst asks the questions beside what is taken, in one call. One that is refused keeps the others from taking.
+// askFirst asks the questions beside the takes, in one call. One that is refused keeps the others from taking.
 func (c *call) askFirst(ctx context.Context, engine *decide.Desk) error {
 	if len(c.takes) == 0 || !c.decision.Allowed {
 		return nil
@@ -116,7 +116,7 @@ func (c *call) list() {
 				c.asked = append(c.asked, weir.Call{Op: weir.OpPeek, Requests: p.requests})
 			}
 			c.asked = append(c.asked, weir.Call{Op: weir.OpRecord, Requests: p.requests})
-		case p.op == take && len(c.takes) > 0: // who pays is not known yet
+		case p.op == take && len(c.takes) > 0: // the payer is not known yet
 			c.asked = append(c.asked, weir.Call{Op: weir.OpPeek, Requests: decide.Alone(p.requests)})
 		default:
 			c.asked = append(c.asked, weir.Call{Op: weir.OpPeek, Requests: p.requests})
@@ -204,8 +204,8 @@ func (c *call) show(p *part, made decide.Made) {
 	}
 }
 
-// lookAgain asks for the figures of descriptors for which others paid, or would have to. Without an answer they show those of what
-// they asked for.
+// lookAgain asks for the figures of descriptors that others paid for, or would have to. Without an answer they show the
+// figures of their own rules.
 func (c *call) lookAgain(ctx context.Context, engine *decide.Desk) {
 	var asked []weir.Call
 	var of []*part

@@ -54,7 +54,7 @@ type part struct {
 	counted       counted      // of a descriptor that envoyproxy/ratelimit would count
 }
 
-// op is what a descriptor asks for.
+// op is the operation of a descriptor.
 type op uint8
 
 const (
@@ -103,7 +103,7 @@ func (s *Server) decide(ctx context.Context, who *auth.Identity, in *inUse, r *s
 	return c.answer(), nil
 }
 
-// tell tells of what rules decided without the engine, and of what is recorded, each by itself.
+// tell notes the decisions of rules without the engine, and each record.
 func (c *call) tell(ctx context.Context, d *decide.Desk) {
 	for i := range c.parts {
 		p := &c.parts[i]

@@ -233,7 +233,7 @@ type tally struct {
 	least                      uint32
 }
 
-// add adds a descriptor. Header fields describe the last one that is over its limit, or else the one with the least left.
+// add adds a descriptor. Header fields describe the last one that is over its limit, otherwise the one with the least left.
 func (t *tally) add(p *part, d *service.RateLimitResponse_DescriptorStatus) {
 	if d.CurrentLimit != nil && (t.bound == nil || d.LimitRemaining < t.least) {
 		t.bound, t.least = d, d.LimitRemaining

@@ -12,13 +12,13 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Matched is what the rules make of a call.
+// Matched is the match of a call with the rules.
 type Matched struct {
 	Requests []weir.Request // of all descriptors
 	Refused  bool           // a rule refuses a descriptor without the engine
 }
 
-// Match returns what the rules make of the call of a service beside Envoy's in which each descriptor has the given hits. The
+// Match matches a call of a service beside Envoy's with the rules, each descriptor with the given hits. The
 // caller may ask for all of it. It notes decisions without the engine of a call that takes.
 func (s *Server) Match(ctx context.Context, r *service.RateLimitRequest, takes bool, hits func(*envoy.RateLimitDescriptor) int64) (Matched, error) {
 	c, err := s.listed(ctx, r, func(d *envoy.RateLimitDescriptor) (op, int64) { return record, hits(d) })
@@ -47,7 +47,7 @@ func (s *Server) Ask(ctx context.Context, r *service.RateLimitRequest) (*service
 	return c.answer(), nil
 }
 
-// listed returns a call of a service beside Envoy's, with what its descriptors ask of the engine.
+// listed returns a call of a service beside Envoy's, with the questions of its descriptors for the engine.
 func (s *Server) listed(ctx context.Context, r *service.RateLimitRequest, asks func(*envoy.RateLimitDescriptor) (op, int64)) (*call, error) {
 	in := s.use.Load()
 	if err := checkBeside(r, in.compat != nil); err != nil {

@@ -10,8 +10,8 @@ import (
 // manyOnes is how many costs of one hit a rule that charges after the work may have before the log warns.
 const manyOnes = 100
 
-// ones notices a rule that charges after the work and is told no cost: Envoy ignores hits_addend under route, and then each call
-// has one hit, whatever it cost. It is safe for concurrent use.
+// ones notices a rule that charges after the work and never gets a cost: Envoy ignores hits_addend under route, and
+// then each call has one hit at any cost. It is safe for concurrent use.
 type ones struct {
 	log  *slog.Logger
 	seen map[string]*atomic.Int64 // costs of one hit by rule, or a negative number once there was another one

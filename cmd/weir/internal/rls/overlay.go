@@ -52,7 +52,7 @@ func tighter(over, pushed *service.RateLimitResponse_DescriptorStatus) bool {
 	return over.CurrentLimit != nil && over.LimitRemaining <= left || over.Code == service.RateLimitResponse_OVER_LIMIT
 }
 
-// headersOf describes the last status that is over its limit, or else the one with the least left.
+// headersOf describes the last status that is over its limit, otherwise the one with the least left.
 func headersOf(in *inUse, statuses []*service.RateLimitResponse_DescriptorStatus) []*header.HeaderValue {
 	var bound *service.RateLimitResponse_DescriptorStatus
 	for _, status := range statuses {

@@ -30,7 +30,7 @@ const (
 	maxStreams       = 4096
 )
 
-// names are the services whose health is told besides those of limits: the daemon, by the name that envoyproxy/ratelimit
+// names are the services whose health is reported besides those of limits: the daemon, by the name that envoyproxy/ratelimit
 // uses, too.
 var names = []string{"", "ratelimit"}
 
@@ -50,7 +50,7 @@ type PortOptions struct {
 type Port struct {
 	PortOptions
 	envoy  *Server
-	names  []string        // of services whose health is told
+	names  []string        // of services whose health is reported
 	limits map[string]bool // the methods for callers that may take
 	server *grpc.Server
 	health *health.Server
@@ -111,7 +111,7 @@ func (p *Port) Shutdown(ctx context.Context) error {
 // healthGap is the time between two looks at whether the daemon is ready.
 const healthGap = 250 * time.Millisecond
 
-// keepHealth tells whether the daemon is ready, until Shutdown.
+// keepHealth reports whether the daemon is ready, until Shutdown.
 func (p *Port) keepHealth() {
 	tick := time.NewTicker(healthGap)
 	defer tick.Stop()

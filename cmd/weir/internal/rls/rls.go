@@ -38,7 +38,7 @@ type Options struct {
 	Auth *auth.Port
 	// Stats are those of rules of envoyproxy/ratelimit. Default: new ones.
 	Stats *envoyproxy.Stats
-	// Now is the time at which windows end. Default: time.Now.
+	// Now is the clock for the ends of windows. Default: time.Now.
 	Now func() time.Time
 }
 
@@ -51,7 +51,7 @@ type Server struct {
 	large     atomic.Int32 // calls in JSON above smallCall that are being read or decided
 }
 
-// inUse are the rules in use, with what is prepared for answers.
+// inUse are the rules in use, with prepared parts of answers.
 type inUse struct {
 	config *rules.Config
 	shown  map[*weir.Rule]*shown

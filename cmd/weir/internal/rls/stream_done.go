@@ -9,15 +9,15 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
-// afterCosts are the costs of a call that Envoy reports when a stream has ended (apply_on_stream_done): those of 2 hits or more, under
-// rules that charge after the work. Envoy does not read the answer and never asks again. So they are counted whatever the rest
-// of the call is answered, also into debt.
+// afterCosts are the costs of a call that Envoy reports when a stream has ended (apply_on_stream_done): those of 2 hits
+// or more, under rules that charge after the work. Envoy does not read the answer and never asks again. So they are
+// counted in spite of the other answers to the call, even into debt.
 type afterCosts struct {
 	costs  []weir.Request
 	beside []weir.Request // of shadows and candidates
 }
 
-// takeFrom takes the costs that a descriptor tells out of what the rules make of it.
+// takeFrom takes the reported costs of a descriptor out of the outcome of its rules.
 func (t *afterCosts) takeFrom(o *rules.Outcome, p *part, hits int64) {
 	if p.op == ask {
 		for i := range o.Requests {

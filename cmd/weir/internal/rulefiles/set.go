@@ -23,13 +23,13 @@ type Set struct {
 	seen [sha256.Size]byte
 }
 
-// loaded is a Config, with what its files say that has no effect.
+// loaded is a Config, with warnings about texts without effect.
 type loaded struct {
 	config   *rules.Config
 	warnings rules.Problems
 }
 
-// Reload is what became of a reload.
+// Reload is the outcome of a reload.
 type Reload struct {
 	Before  *rules.Config // the rules that were in force; nil if the Err is not about files
 	Now     *rules.Config // the rules in force; nil like Before

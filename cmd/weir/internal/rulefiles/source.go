@@ -1,5 +1,5 @@
-// Package rulefiles reads rules from files and directories, and again when they change. What the bytes say is the business of package
-// rules, and what they say without effect that of lint.
+// Package rulefiles reads rules from files and directories, and again when they change. Package rules parses them, and
+// package lint warns of texts without effect.
 package rulefiles
 
 import (
@@ -37,7 +37,7 @@ func Load(o Options, paths ...string) (*rules.Config, error) {
 	return o.parse(files, problems)
 }
 
-// Lint is Load, with what the files say that has no effect.
+// Lint is Load, with warnings about texts without effect.
 func Lint(o Options, paths ...string) (config *rules.Config, warnings rules.Problems, err error) {
 	files, problems := o.read(paths)
 	if config, err = o.parse(files, problems); err != nil {
@@ -62,12 +62,12 @@ func (o Options) parse(files []rules.File, problems rules.Problems) (*rules.Conf
 	return config, nil
 }
 
-// lint warns of what has no effect in files, and of files beside them that are not read.
+// lint warns of texts without effect in files, and of files beside them that are not read.
 func (o Options) lint(config *rules.Config, files []rules.File, paths []string) rules.Problems {
 	return append(lint.Warnings(config, files...), o.unreadFiles(paths)...)
 }
 
-// read reads the files of paths. Of a directory it reads the files of YAML. Other files there are a problem in another
+// read reads the files of paths, and the YAML files of directories. Other files there are a problem in another
 // format, whose program reads them.
 func (o Options) read(paths []string) (files []rules.File, problems rules.Problems) {
 	left := int64(maxFiles)

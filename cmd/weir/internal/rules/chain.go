@@ -41,7 +41,7 @@ func (d *draft) checkFloor() {
 	d.refuseAfter("otherwise")
 }
 
-// refuseAfter notes a cost that is told after the work, when nothing is refused any more.
+// refuseAfter notes a cost that is charged after the work, when nothing is refused any more.
 func (d *draft) refuseAfter(field string) {
 	if n, given := d.given["charge"]; given && d.After {
 		n.fail("is after the work, when nothing is refused any more, so %s would have no effect; charge before it, or remove %s", field, field)
@@ -134,7 +134,7 @@ func (l *loader) pool(name string) string {
 	return nearest(name, names)
 }
 
-// chains are the rules by what they name in otherwise.
+// chains are the rules by the names in their otherwise.
 type chains struct {
 	*loader
 	next  map[*draft]*draft // of rules with otherwise; nil for one with a problem
@@ -178,7 +178,7 @@ func (c *chains) count(from *draft) {
 // maxCircle bounds the names of a circle that are shown.
 const maxCircle = 8
 
-// noteCircle notes rules of which each names the next one in otherwise, and the last one the first.
+// noteCircle notes rules that each name the next one in otherwise, and the last one the first.
 func (c *chains) noteCircle(circle []*draft) {
 	var names []string
 	for _, d := range circle[:min(len(circle), maxCircle)] {

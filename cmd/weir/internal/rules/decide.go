@@ -36,7 +36,7 @@ const (
 	MaxMatches         = 16         // rules that decide one request
 )
 
-// Outcome is what the rules make of a request. Reuse it to save allocations.
+// Outcome is the outcome of a request under the rules. Reuse it to save allocations.
 type Outcome struct {
 	Verdict  Verdict
 	Reason   Reason         // of Allow and Refuse
@@ -186,8 +186,8 @@ func (r *Rule) limitOf(key string, values []value) *weir.Rule {
 	return r.Limit
 }
 
-// LimitOf returns the limit of a key, as engines have it, under a rule that callers can name: that of the key in keys, or else that
-// of the rule, in place of which plans may put another.
+// LimitOf returns the limit of a key, as engines have it, under a rule that callers can name: that of the key in keys,
+// otherwise that of the rule, which plans may replace.
 func (c *Config) LimitOf(rule, key string) (limit *weir.Rule, plans bool) {
 	r := c.names[rule]
 	if r == nil {

@@ -53,7 +53,7 @@ func (c *Config) Describe(r *Rule) (fields []Field) {
 	return fields
 }
 
-// MatchedBy returns the attributes by which the rule matches, more than once if it has several conditions of one.
+// MatchedBy returns the attributes that the rule matches by, more than once if it has several conditions of one.
 func (c *Config) MatchedBy(r *Rule) []string {
 	var slots []int
 	for _, condition := range slices.Concat(r.match, r.except) {

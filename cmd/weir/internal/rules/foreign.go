@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// New returns the Config of rules that another format's parser has read, and of what that parser keeps beside them. The
+// New returns the Config of rules that another format's parser has read, with data of that parser. The
 // rules differ in name, and no attributes find them.
 func New(list []*Rule, foreign any) *Config {
 	c := &Config{Rules: list, Foreign: foreign, names: make(map[string]*Rule, len(list))}
@@ -60,7 +60,7 @@ const maxForeign = 64
 // maxValues bounds the values of all files, because aliases may repeat them without end.
 const maxValues = 500_000
 
-// Size is what may still be read of the files of a configuration.
+// Size bounds the rest of the files of a configuration.
 type Size struct {
 	tokens int
 	values int // with those that aliases repeat
@@ -259,7 +259,7 @@ func (v Value) Limits() []weir.Limit {
 	return limits
 }
 
-// In names what the value belongs to, in problems of it and of what is within it.
+// In names the owner of the value, in problems of it and of values within it.
 func (v Value) In(where string) Value {
 	v.n.where = where
 	return v

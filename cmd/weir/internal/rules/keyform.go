@@ -138,7 +138,7 @@ func (k keyForm) wrongValue(key, part string, at valueForm) (why string, near bo
 	return "its keys are " + k.values(), false
 }
 
-// otherForm returns a key of the rule, or a beginning of keys, of which this one is another form, or "".
+// otherForm returns the key of the rule, or beginning of keys, that this one is another form of, or "".
 func (k keyForm) otherForm(key string) string {
 	candidates := []string{k.written(key)}
 	if k.prefix {
@@ -178,7 +178,7 @@ func (k keyForm) written(key string) string {
 	return r.stored(made)
 }
 
-// values describes the values of which keys are made.
+// values describes the values in a key.
 func (k keyForm) values() string {
 	names := k.attributeNames(k.rule.key)
 	if last := len(names) - 1; last > 0 {

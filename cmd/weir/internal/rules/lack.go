@@ -56,8 +56,8 @@ func (c *Config) leaveOut(matched []int32, values []value, o *Outcome) []int32 {
 	})
 }
 
-// dependsOn returns the slot of an unknown value that decides whether the rule matches, or by which key, limit and cost it
-// decides. It returns -1 if there is none: the rule certainly does not match, or all that it needs is known.
+// dependsOn returns the slot of an unknown value that decides whether the rule matches, or its key, limit or cost. It
+// returns -1 if there is none: the rule certainly does not match, or everything that it needs is known.
 func (r *Rule) dependsOn(values []value) int {
 	unknown := -1
 	if !r.matchable() {
@@ -93,7 +93,7 @@ func (r *Rule) dependsOn(values []value) int {
 	return -1
 }
 
-// readsUnknown returns the slot of an unknown value that decides by which key, limit and cost the rule decides, or -1.
+// readsUnknown returns the slot of an unknown value that decides the key, limit or cost of the rule, or -1.
 func (r *Rule) readsUnknown(values []value) int {
 	for _, slot := range r.key {
 		if values[slot].unknown {

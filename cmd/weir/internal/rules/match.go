@@ -30,7 +30,7 @@ func (r *Rule) matches(values []value) bool {
 	return !slices.ContainsFunc(r.except, func(c condition) bool { return c.fits(&values[c.slot]) })
 }
 
-// condition is what a rule demands of one attribute: that one of the patterns fits.
+// condition demands of one attribute that one of the patterns fits.
 type condition struct {
 	slot     int
 	patterns []pattern
@@ -108,7 +108,7 @@ type branch struct {
 	rules  []int32
 }
 
-// anchor is what a pattern stands under in the index.
+// anchor is the entry of a pattern in the index.
 type anchor struct {
 	slot    int
 	kind    kind

@@ -18,7 +18,7 @@ type fieldsRead struct {
 // Fields returns the fields of a mapping, with those that a merge key of YAML brings. It notes a problem, and returns
 // false, for any other value.
 //
-// A field goes before a merged one if it stands below the merge key. Programs do not agree about the other order, nor
+// A field goes before a merged one if it stands below the merge key. Programs do not agree about the other order, or
 // about mappings in both places, so these are problems.
 func (v Value) Fields(want string) (fields []Entry, ok bool) {
 	if !v.opens() {
@@ -50,7 +50,7 @@ func (r *fieldsRead) add(e Entry) {
 	}
 }
 
-// merge adds the fields of a mapping, or of a list of mappings of which the first with a field counts.
+// merge adds the fields of a mapping, or of a list of mappings, where the first with a field counts.
 func (r *fieldsRead) merge(key *ast.MergeKeyNode, from Value) {
 	if len(r.merged) > 0 {
 		r.of(key).Fail("<< is given twice; write one, with a list of values")

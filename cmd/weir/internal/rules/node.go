@@ -73,7 +73,7 @@ func open(f File, left *int, problems *Problems) (root node, ok bool) {
 	return d.root(tokens)
 }
 
-// begun returns a file that is to be parsed, and its text. It returns false and notes a problem for one that cannot be.
+// begun returns a file to parse, and its text. It returns false and notes a problem for one that cannot be parsed.
 func begun(f File, left int, problems *Problems) (d *document, content string, ok bool) {
 	if left < 0 { // an earlier file was too much
 		return nil, "", false
@@ -198,7 +198,7 @@ func (n node) failMeant(meant, format string, values ...any) {
 	n.doc.failAt(n.token(), n.where, fmt.Sprintf(format, values...), meant)
 }
 
-// token returns the token at which the value begins. That of a mapping in the parser's tree is its first colon.
+// token returns the first token of the value. That of a mapping in the parser's tree is its first colon.
 func (n node) token() *token.Token {
 	switch v := n.Node.(type) {
 	case *ast.MappingNode:
@@ -211,7 +211,7 @@ func (n node) token() *token.Token {
 	return n.GetToken()
 }
 
-// place returns a value that begins where n does, and keeps nothing else of it.
+// place returns a value that begins where n does, without its content.
 func (n node) place() node {
 	return node{&ast.StringNode{BaseNode: &ast.BaseNode{}, Token: n.token()}, n.doc, n.where}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir/front"
 )
 
-// Source is what a front knows of a request: attributes by their names in files, as the request has them. The name of
+// Source holds the attributes of a request in a front, by their names in files, as the request has them. The name of
 // a header field is in lower case: header.x-api-key.
 type Source interface {
 	Attribute(name string) (value string, ok bool)

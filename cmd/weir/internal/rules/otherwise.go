@@ -42,7 +42,7 @@ func (r *Rule) chainOf(limit *weir.Rule, values []value, cost, factor int64, nam
 	return linked(asks)
 }
 
-// linked returns the first of some requests, each of which is asked in place of the one before it. It does not keep asks.
+// linked returns the first of some requests; each is asked in place of the one before it. It does not keep asks.
 func linked(asks []weir.Request) *weir.Request {
 	if len(asks) == 0 {
 		return nil
@@ -60,8 +60,8 @@ type namedCall struct {
 	key, plan string
 }
 
-// asked returns the limit and the key of a request under a pool, and whether no attribute of the key is missing. Of a named one, values
-// are those that its key tells.
+// asked returns the limit and the key of a request under a pool, and whether no attribute of the key is missing. If
+// named is not nil, values are those in its key.
 func (r *Rule) asked(values []value, named *namedCall) (limit *weir.Rule, key string, complete bool) {
 	if named == nil {
 		key, complete = r.keyOf(values)
@@ -81,9 +81,9 @@ func (r *Rule) keyedLike(other *Rule) bool {
 	return slices.Equal(r.key, other.key) && r.hashed == other.hashed
 }
 
-// Otherwise returns the requests of the pools that are asked in place of a rule where that refuses a request that names the rule and a key,
-// with the plan of its caller or "". It returns nil where there are none. All pay the caller's cost. Of the attributes of the request,
-// pools know those that the key of the rule tells, as far as it is not hashed; all others are missing.
+// Otherwise returns the requests of the pools that are asked in place of a rule where that refuses a request that names
+// the rule and a key, with the plan of its caller or "". It returns nil where there are none. All pay the caller's
+// cost. Pools know the attributes in the key of the rule, unless it is hashed; all others are missing.
 func (c *Config) Otherwise(rule, key, plan string, cost int64) *weir.Request {
 	r := c.names[rule]
 	if r == nil || r.chain == nil || r.Shadow {

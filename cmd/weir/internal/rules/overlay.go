@@ -64,7 +64,7 @@ func (c *Config) Overlaid() bool {
 	return c.Foreign != nil && slices.ContainsFunc(c.Rules, func(r *Rule) bool { return r.matchable() })
 }
 
-// OnlyRules returns a problem for what a file that overlays pushed rules cannot say.
+// OnlyRules returns a problem for each setting that a file over pushed rules cannot have.
 func (c *Config) OnlyRules() Problems {
 	var problems Problems
 	for _, has := range []struct {

@@ -217,7 +217,7 @@ func normalPath(parts []string) error {
 	return nil
 }
 
-// wantPath names the pattern to write in place of one in no normal form, of which text is the normal form.
+// wantPath names the pattern to write in place of one that is not in normal form. text is its normal form.
 func wantPath(text string) string {
 	decoded := text
 	for decodeOnce(decoded) != decoded {

@@ -8,10 +8,10 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// A large file is not parsed as a whole, because its tokens and the parser's trees take a hundred times the memory of its text. Its rules
-// are parsed one after the other, and what was parsed of one is dropped before the next.
+// A large file is not parsed as a whole, because its tokens and the parser's trees take a hundred times the memory of
+// its text. Its rules are parsed one after the other, and the parsed nodes of one are dropped before the next.
 
-// largeFile is the size in bytes from which a file is parsed in pieces.
+// largeFile is the least size, in bytes, of a file that is parsed in pieces.
 const largeFile = 256 << 10
 
 // piece is the lines of a rule in a list with a line for each dash.

@@ -15,8 +15,8 @@ type Problem struct {
 	Source string `json:"-"`               // the line
 	Width  int    `json:"-"`               // of the faulty text, in characters
 	Where  string `json:"where,omitempty"` // the rule and the field: rule "login": limit
-	Text   string `json:"text"`            // what is wrong, and what was expected
-	Meant  string `json:"meant,omitempty"` // what was probably meant, or ""
+	Text   string `json:"text"`            // the fault, and the expected form
+	Meant  string `json:"meant,omitempty"` // the text that was probably meant, or ""
 }
 
 // maxShown bounds the problems that are shown.

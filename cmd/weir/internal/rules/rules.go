@@ -80,7 +80,7 @@ const (
 // Rule is one rule of a file. Its fields do not change.
 type Rule struct {
 	Name      string
-	Full      string // the name by which engines know a rule of a control plane; "" for Name
+	Full      string // the name in engines of a rule of a control plane; "" for Name
 	Replaces  string // the name of the pushed limit that it stands in place of, or ""
 	File      string
 	Line      int
@@ -92,10 +92,10 @@ type Rule struct {
 	Shadow    bool                   // decides and counts, and never refuses
 	Limit     *weir.Rule             // nil for Deny and Unlimited, except in a shadow
 	Candidate *weir.Rule             // nil without one
-	After     bool                   // costs are told after the work
-	Most      int64                  // units that one told cost counts; 0 for a bound by the capacity
+	After     bool                   // costs are reported after the work
+	Most      int64                  // the most units that one such cost counts; 0 for a bound by the capacity
 	Estimate  *front.EstimateOptions // of reservations; nil without one
-	Budget    string                 // the rule in whose states it counts, or "" for its own
+	Budget    string                 // the rule whose states it counts in, or "" for its own
 	Otherwise string                 // the pool that is asked in place of the rule where that refuses, or ""
 	Pool      bool                   // only rules with its name in Otherwise reach it: no attributes and no callers
 
@@ -126,7 +126,7 @@ func (r *Rule) named() bool { return !r.any && !r.Pool && len(r.match) == 0 }
 // matchable reports whether attributes find the rule.
 func (r *Rule) matchable() bool { return r.any || len(r.match) > 0 }
 
-// limits returns the rules of the engine by which keys of the rule are decided.
+// limits returns the rules of the engine that decide keys of the rule.
 func (r *Rule) limits() (all []*weir.Rule) {
 	if r.Limit != nil {
 		all = append(all, r.Limit)
@@ -139,7 +139,7 @@ func (r *Rule) limits() (all []*weir.Rule) {
 	return all
 }
 
-// Limits returns all rules by which an engine decides: those of plans, keys, shadows and candidates, too.
+// Limits returns all rules that an engine decides by, with those of plans, keys, shadows and candidates.
 func (c *Config) Limits() (all []*weir.Rule) {
 	for _, r := range c.Rules {
 		all = append(all, r.limits()...)

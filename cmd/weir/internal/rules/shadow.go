@@ -7,9 +7,9 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// A rule is enforced, or it is a shadow, which decides and counts and refuses nobody. Its file says which, and a running daemon may
-// know better: then Shadowed makes the rules anew. The states are the same either way, so whoever enforces a shadow goes on with
-// what it has counted.
+// A rule is enforced, or it is a shadow, which decides and counts and refuses nobody. Its file says which, and a
+// running daemon may know better: then Shadowed makes the rules anew. The states are the same either way, so an
+// enforced shadow goes on with its counts.
 //
 // Requests that attributes find ask a shadow beside the decision in force. Callers that name one get a rule of its name in its place
 // that admits everything, and InPlace knows the shadow.
@@ -20,7 +20,7 @@ type standIn struct{ rule *weir.Rule }
 // inPlace is the shadow that a rule stands in for.
 type inPlace struct{ shadow *weir.Rule }
 
-// StandIn returns the rule that callers get who name a shadow.
+// StandIn returns the rule that callers get when they name a shadow.
 func StandIn(shadow *weir.Rule) *weir.Rule {
 	return enginekit.Keep(shadow, func(*weir.Rule) *standIn {
 		made, err := weir.NewRule(shadow.Name(), weir.Unlimited{})
@@ -40,7 +40,7 @@ func InPlace(rule *weir.Rule) *weir.Rule {
 	return enginekit.Keep(rule, func(*weir.Rule) *inPlace { return &inPlace{} }).shadow
 }
 
-// Own returns the rule itself, also for one that stands in for it.
+// Own returns the rule itself, even for its stand-in.
 func Own(rule *weir.Rule) *weir.Rule {
 	if shadow := InPlace(rule); shadow != nil {
 		return shadow
@@ -48,13 +48,13 @@ func Own(rule *weir.Rule) *weir.Rule {
 	return rule
 }
 
-// Modes say which rules are shadows, whatever their files say.
+// Modes say which rules are shadows, in place of their files.
 type Modes struct {
 	All   bool            // all rules are shadows, and nothing is refused without one either
-	Rules map[string]bool // of single rules, whatever All says: whether they are shadows
+	Rules map[string]bool // of single rules, before All: whether they are shadows
 }
 
-// IsShadow reports whether a rule is a shadow. One that counts in the budget of another rule is what that is. A pool
+// IsShadow reports whether a rule is a shadow. One that counts in the budget of another rule has the mode of that. A pool
 // is none: a shadow asks no pool.
 func (m Modes) IsShadow(r *Rule) bool {
 	if r.Pool {

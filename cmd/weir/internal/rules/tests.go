@@ -15,7 +15,7 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
-// TestResult is a test of a file of tests, with what became of it.
+// TestResult is a test of a file of tests, with its outcome.
 type TestResult struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`
@@ -246,7 +246,7 @@ func (s *step) compare(a reply) error {
 	return nil
 }
 
-// reply is what became of one request.
+// reply is the answer to one request.
 type reply struct {
 	allowed  bool
 	rule     string

@@ -8,8 +8,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// View is what a compiled rule reads and demands, for those who reason about rules without a request. Attributes are places in
-// Config.Attributes, and -1 is none.
+// View holds the conditions and attributes of a compiled rule, to reason about rules without a request. Attributes are
+// places in Config.Attributes, and -1 is none.
 type View struct {
 	ByName           bool // only callers that name the rule ask it
 	Match, Except    []Condition
@@ -112,7 +112,7 @@ func (r *Rule) KeyValues(key string) (values map[int]string, missing map[int]boo
 	return values, missing, true
 }
 
-// LooksHashed reports whether a key looks like what the engine gets in place of one.
+// LooksHashed reports whether a key looks like a hash that the engine gets in place of one.
 func (c *Config) LooksHashed(r *Rule, key string) bool { return keyForm{c, r, false}.isHash(key) }
 
 // Consider decides a request as Decide does, and reports whether the request matches a rule, and how many rules were looked at.

@@ -15,7 +15,7 @@ type Screen struct {
 // Colour is one of a terminal's own colours, which suit its background.
 type Colour string
 
-// The colours of what limits do.
+// The colours of outcomes.
 const (
 	Plain    Colour = ""
 	Refused  Colour = "31" // red

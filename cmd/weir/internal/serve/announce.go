@@ -19,7 +19,8 @@ import (
 // mostAnnounced bounds the rules in the announcement.
 const mostAnnounced = 10
 
-// announcement is what a daemon prints when it listens: where, the rules that callers can name, and a command to try.
+// announcement is the text that a daemon prints when it listens: where, the rules that callers can name, and a command
+// to try.
 type announcement struct {
 	address string
 	also    []port
@@ -104,8 +105,8 @@ func (a *announcement) print(out io.Writer, log *slog.Logger, format *logOptions
 	}
 }
 
-// exampleBody returns a request, quoted for a shell, for the default rule or else the first rule. Without rules that can be
-// named, those of files match attributes.
+// exampleBody returns a request, quoted for a shell, for the default rule, otherwise the first one. Without rules that
+// can be named, those of files match attributes.
 func exampleBody(rules []*weir.Rule) string {
 	if len(rules) == 0 {
 		return `'{"attributes":{"method":"GET","path":"/"}}'`

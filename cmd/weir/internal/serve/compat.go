@@ -22,7 +22,7 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// compatOptions are the flag of --compat, and what the environment of the other program says.
+// compatOptions are the flag of --compat, and the environment of the other program.
 type compatOptions struct {
 	as       string
 	inPlace  bool // the program is called as the other one
@@ -129,7 +129,8 @@ func (o *compatOptions) warn(log *slog.Logger, config *rules.Config) {
 	}
 }
 
-// unhealthy returns why health checks fail, or "". The other program may be told to fail them without a connection to Redis.
+// unhealthy returns why health checks fail, or "". A setting of the other program makes them fail without a connection
+// to Redis.
 func (o *compatOptions) unhealthy(a *api.API, d *decide.Desk) string {
 	if o.settings.EngineHealth {
 		return cmp.Or(a.Unready(), d.EngineFails())

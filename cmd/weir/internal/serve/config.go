@@ -123,7 +123,7 @@ func (o *options) fill(isSet func(flag string) bool, files *rules.Config) error 
 	return o.checkEngine(isSet)
 }
 
-// news are told of rules that come into force.
+// news learn of rules that come into force.
 type news struct {
 	api      *api.API
 	modes    *modes

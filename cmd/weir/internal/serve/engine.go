@@ -105,7 +105,7 @@ func (e *chosenEngine) answered() (times uint64, away string) {
 // wrap puts functions around the engine that decides. Only tests change it.
 var wrap = func(e weir.Engine) weir.Engine { return e }
 
-// open returns the engine of --engine, or else one with the state. The engine is ready to decide by the rules.
+// open returns the engine of --engine, otherwise one with the state. The engine is ready to decide by the rules.
 func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*weir.Rule, state *stateFile) (*chosenEngine, error) {
 	if !o.shared() {
 		memory, err := state.load()
@@ -151,7 +151,7 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 	return chosen, nil
 }
 
-// counted returns an engine that reports its calls. Redis reports its own ones, each of which may hold those of many callers.
+// counted returns an engine that reports its calls. Redis reports its own ones; each may hold the calls of many callers.
 func (o *engineOptions) counted(e weir.Engine) weir.Engine {
 	if _, reports := e.(*redislimit.Engine); reports || o.observe == nil {
 		return e

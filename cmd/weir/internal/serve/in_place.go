@@ -10,8 +10,8 @@ import (
 // placePaths are those that envoyproxy/ratelimit serves on its HTTP port, to every machine.
 var placePaths = map[string]bool{"/healthcheck": true, "/json": true}
 
-// inPlace returns the handler of the HTTP port. In the place of envoyproxy/ratelimit, where every machine may ask, it serves
-// what that does there alone. Callers that show who they are may ask for the rest.
+// inPlace returns the handler of the HTTP port. In place of envoyproxy/ratelimit, where every machine may ask, it
+// serves only the paths of that program. Callers that identify themselves may ask for the rest.
 func (o *portOptions) inPlace(traffic http.Handler) http.Handler {
 	if !o.inPlaceOf || o.insecure || o.keys.Required() {
 		return traffic

@@ -14,7 +14,7 @@ const (
 	othersWrite = 0o002
 )
 
-// guarded is a file on which other users of the machine should not have the rights of a mode.
+// guarded is a file that should not give other users of the machine the rights of a mode.
 type guarded struct {
 	flag, path string
 	mode       os.FileMode
@@ -48,8 +48,8 @@ func warnOfModes(log *slog.Logger, files ...guarded) {
 	}
 }
 
-// isMounted reports whether a file is that of a mounted volume of Kubernetes, a link to the current version below ..data: the volume, in which
-// only the pod can look, has one mode for all files.
+// isMounted reports whether a file is that of a mounted volume of Kubernetes, a link to the current version below
+// ..data: the volume, which only the pod can read, has one mode for all files.
 func isMounted(path string) bool {
 	target, err := os.Readlink(path)
 	return err == nil && strings.HasPrefix(filepath.ToSlash(target), "..data/")

@@ -49,7 +49,7 @@ const notifySecretHint = `make a secret: (umask 077; echo "whsec_$(openssl rand 
 // maxNotifySecret bounds the file.
 const maxNotifySecret = 4096
 
-// notices returns what tells of thresholds, or nil.
+// notices returns the Notices of thresholds, or nil.
 func (o *notifyOptions) notices(engine weir.Engine, shared bool, overrides *override.Engine, log *slog.Logger) (*notice.Notices, error) {
 	if o.to == "" {
 		return nil, nil

@@ -60,7 +60,7 @@ func (o *portOptions) addFlags(cmd *cobra.Command) {
 	cli.Offer(cmd, "resp", "127.0.0.1:6380")
 }
 
-// port is an address at which the daemon serves besides --http.
+// port is an address that the daemon serves besides --http.
 type port struct {
 	name    string // for logs
 	on      net.Listener
@@ -198,7 +198,7 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 	return append(ports, admin), nil
 }
 
-// listenAdmin listens on the address of --admin, or on a socket that nobody else of this machine uses. Without such a
+// listenAdmin listens on the address of --admin, or on a socket that no other process of this machine uses. Without such a
 // socket it returns nil.
 func (o *portOptions) listenAdmin(traffic net.Addr, log *slog.Logger) (net.Listener, error) {
 	if o.admin != "" {
@@ -226,7 +226,7 @@ func (o *portOptions) listenAdmin(traffic net.Addr, log *slog.Logger) (net.Liste
 	return nil, nil
 }
 
-// adminAsks reports whether the admin port asks callers who they are, whatever the other ports do.
+// adminAsks reports whether callers of the admin port have to identify themselves, even if those of other ports need not.
 func (o *portOptions) adminAsks() bool { return o.admin != "" && !strings.HasPrefix(o.admin, "unix:") }
 
 // openToAll reports whether every user may connect to a unix socket. One without a file is open to all.
@@ -235,7 +235,7 @@ func openToAll(path string) bool {
 	return err != nil || info.Mode().Perm()&0o002 != 0
 }
 
-// adminHandler serves everything that the daemon does, and what only its owner needs.
+// adminHandler serves all paths of the daemon, and those that only its owner needs.
 func (o *portOptions) adminHandler(all http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", all)

@@ -66,8 +66,8 @@ func (o *options) load(parsing rulefiles.Options) (*inUse, error) {
 	return &inUse{set: p.set, pushed: p, named: p.set.Config().Named()}, nil
 }
 
-// pushedFile returns the file of --state, beside which the rules are kept, or nil. With a shared engine, which has the
-// states, nothing else is beside it.
+// pushedFile returns the file of --state that the rules are kept beside, or nil. A shared engine has the states, so
+// only the rules are there.
 func (o *options) pushedFile() *stateFile {
 	switch {
 	case o.compat.plane == nil || o.state.path == "":
@@ -160,7 +160,7 @@ func (p *pushed) origin() *xds.Origin {
 	return o
 }
 
-// keepUp receives rules until the context ends, and tells of them.
+// keepUp receives rules until the context ends, and passes them on.
 func (p *pushed) keepUp(ctx context.Context, check func(...*weir.Rule) error, again <-chan os.Signal, tell *news) {
 	p.mu.Lock()
 	p.pushes.Check(check)

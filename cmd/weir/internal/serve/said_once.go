@@ -7,21 +7,21 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/plain"
 )
 
-// The bounds of what is said about many places.
+// The bounds of messages about many places.
 const (
 	mostSaid  = 20 // lines
 	mostAlike = 5  // further places in a line
 )
 
-// said is something to tell of one place.
+// said is a message about one place.
 type said struct {
-	place string // a file and line, or what else it is
+	place string // a file and line, or another name
 	what  string
 	attrs []any
 }
 
-// sayOnce logs what is said of many places, a line for each different thing: with the attributes of the first place, and the names of
-// a few others.
+// sayOnce logs messages about many places, a line for each different one: with the attributes of the first place, and
+// the names of a few others.
 func sayOnce(log *slog.Logger, message string, all []said) {
 	var order []string
 	alike := map[string][]said{}

@@ -274,7 +274,7 @@ func (o *options) observe(engine *chosenEngine, changed *overrides, seen *metric
 	return o.notify.notices(below, o.engine.shared(), around, log)
 }
 
-// started is what a daemon has opened before it answers.
+// started holds what a daemon has opened before it answers.
 type started struct {
 	log      *slog.Logger
 	seen     *metrics.Metrics

@@ -31,8 +31,8 @@ func (o *shadowOptions) check(compat *compatOptions) error {
 	return nil
 }
 
-// modes say which rules are shadows: those of the files, all of --shadow, and what weir ctl enforce and shadow have changed. They put
-// the rules in force.
+// modes say which rules are shadows: those of the files, all of --shadow, and the changes of weir ctl enforce and
+// shadow. They put the rules in force.
 type modes struct {
 	all   bool
 	table *override.Table

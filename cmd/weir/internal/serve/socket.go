@@ -36,7 +36,7 @@ type socket struct {
 	file fs.FileInfo
 }
 
-// Addr returns the address at which clients reach the socket.
+// Addr returns the address where clients reach the socket.
 func (s *socket) Addr() net.Addr { return &net.UnixAddr{Name: s.path, Net: "unix"} }
 
 // Close ends the listener, and removes the file unless another daemon has put its own there.
@@ -109,7 +109,7 @@ func answers(path string) bool {
 	return true
 }
 
-// checkFolder refuses a folder in which other users can replace a socket by their own.
+// checkFolder refuses a folder where other users can replace a socket by their own.
 func checkFolder(path string) error {
 	info, err := os.Stat(path)
 	switch {

@@ -57,7 +57,7 @@ func notify(log *slog.Logger, state string) {
 	}
 }
 
-// notifyReload tells the service manager that the files were read, with what came of it.
+// notifyReload tells the service manager that the files were read, with the outcome.
 func notifyReload(log *slog.Logger, status string) {
 	notify(log, daemon.SdNotifyReloading+"\n"+daemon.SdNotifyMonotonicUsec())
 	notify(log, daemon.SdNotifyReady+"\nSTATUS="+status)

@@ -44,7 +44,7 @@ func (o *options) savedAt() func() (at time.Time, fails bool) {
 	}
 }
 
-// recordFails returns what tells whether the record cannot be written, or nil without one.
+// recordFails returns a function that reports whether the record cannot be written, or nil without one.
 func (o *options) recordFails() func() bool {
 	if o.record.path == "" {
 		return nil

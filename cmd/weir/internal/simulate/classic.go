@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/simulate"
 )
 
-// neverEnds stands for the figures of a phase in which a caller gave up.
+// neverEnds stands for the figures of a phase where a caller gave up.
 const neverEnds = "never"
 
 // table returns the run for people: rates, seconds and bursts of each phase, then the notes.

@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// The bounds of what is known of the fullest keys of a rule.
+// The bounds of the fullest keys of a rule.
 const (
 	mostFull  = 20               // keys
 	mostFound = 8                // sampled keys that wait for a peek
@@ -18,7 +18,7 @@ const (
 	fullAges  = 5 * time.Second  // after which a key is peeked at again
 )
 
-// Full is a key with what it has used of the limit that leaves it least.
+// Full is a key with its used units of the limit that leaves it least.
 type Full struct {
 	Rule  string `json:"rule"`
 	Key   string `json:"key"` // up to keyBytes of it
@@ -57,7 +57,7 @@ func (s subject) kept() subject {
 	return s
 }
 
-// full is a subject with what a decision or a peek has said of it.
+// full is a subject with its figures in a decision or a peek.
 type full struct {
 	subject
 	used, limit int64

@@ -62,7 +62,7 @@ func (s *sketch) list(all []Count, rule string) []Count {
 	return all
 }
 
-// Kept returns a copy of what is kept of a key: the caller's one may be part of something large.
+// Kept returns a copy of the kept part of a key: the caller's one may be part of something large.
 func Kept(key string) (text string, cut bool) {
 	if len(key) <= keyBytes {
 		return strings.Clone(key), false

@@ -1,5 +1,5 @@
-// Package top counts the takes of each rule, and finds its keys with the most calls and those that have used most of their limit,
-// in bounded memory, whatever the engine.
+// Package top counts the takes of each rule, and finds its keys with the most calls and those that have used most of
+// their limit, in bounded memory, for any engine.
 //
 // [Keys.Sample] looks at the requests of a decision. Each counts as a take of its rule. For a busy rule, one request in 32, drawn at
 // random, is a sample: it stands for 32 in a [sketch] of its rule, and its key may be one of the [fullest]. [Keys.Peek] looks at the
@@ -46,16 +46,16 @@ type Keys struct {
 	naming sync.Mutex                           // of those that replace it
 }
 
-// ruleKeys are what is known of a rule.
+// ruleKeys are the figures of a rule.
 type ruleKeys struct {
-	beside  atomic.Uint64 // calls that it has admitted and in which another rule bound
+	beside  atomic.Uint64 // calls that it has admitted and that another rule bound
 	by      [2]counted    // by By
 	fullest fullest
 }
 
 // counted are samples of the calls of a rule.
 type counted struct {
-	gap atomic.Uint64 // one call in so many is a sample; 0 is 1
+	gap atomic.Uint64 // one call in gap is a sample; 0 is 1
 
 	mu      sync.Mutex
 	sampled uint64    // the calls that the samples stand for
@@ -72,7 +72,7 @@ type Count struct {
 	// Overcount bounds how much of Count may belong to keys that are no longer in the list. Samples add noise to that.
 	Overcount uint64 `json:"overcount"`
 	Cut       bool   `json:"cut,omitempty"`    // Key is the beginning of a longer one
-	Shadow    bool   `json:"shadow,omitempty"` // the rule was a shadow, and Count is what it would have taken or refused
+	Shadow    bool   `json:"shadow,omitempty"` // the rule was a shadow, and Count is of calls that it would have taken or refused
 }
 
 // New returns no keys.
@@ -132,8 +132,8 @@ const shadowMark = "~shadow"
 // Taken counts the requests of a call that was admitted, and draws samples from them.
 func (k *Keys) Taken(requests []weir.Request) { k.taken(requests, nil) }
 
-// taken is told the decision, unless that is unknown. It says what is left of the rule that binds, whose takes are its decisions.
-// The others count a take, and wait for a peek.
+// taken gets the decision, unless that is unknown. It says what is left of the rule that binds, whose takes are its
+// decisions. The others count a take, and wait for a peek.
 func (k *Keys) taken(requests []weir.Request, o *layer.Observation) {
 	random := rand.Uint64()
 	for i := range requests {
@@ -191,10 +191,11 @@ func (k *Keys) refused(o *layer.Observation) {
 	}
 }
 
-// sample returns the number of calls for which this one stands as a sample, or 0 if it is none.
+// sample returns the number of calls that this one stands for as a sample, or 0 if it is none.
 func (c *counted) sample() (gap uint64) { return c.sampleBy(rand.Uint64()) }
 
-// sampleBy is sample by a random number, one for all rules of a call, because it costs as much as all else of a call that is no sample.
+// sampleBy is sample by a random number, one for all rules of a call, because it costs as much as everything else of a
+// call that is no sample.
 func (c *counted) sampleBy(random uint64) (gap uint64) {
 	gap = max(c.gap.Load(), 1)
 	if place, _ := bits.Mul64(random, gap); place > 0 { // from 0 to gap-1, all alike
@@ -363,8 +364,8 @@ func (r *ruleKeys) list(to []Count, rule string, by By) []Count {
 	return of.sketch.list(to, rule)
 }
 
-// largest returns the n largest counts of two lists, of which the first is what it returned before. Viewers of the live page look
-// each second at thousands of keys, of which few are large, so it does not sort them.
+// largest returns the n largest counts of two lists; the first is an earlier result. Viewers of the live page look each
+// second at thousands of keys, and few are large, so it does not sort them.
 func largest(best, list []Count, n int) []Count {
 	for _, c := range list {
 		if len(best) >= n && (n == 0 || c.before(&best[n-1]) >= 0) {

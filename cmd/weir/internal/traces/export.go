@@ -60,7 +60,7 @@ const (
 	sendTimeout = 5 * time.Second
 	mostSent    = 512 // spans in a request
 	warnEvery   = time.Minute
-	lastTime    = 500 * time.Millisecond // for what is under way when the daemon ends, and for one more request
+	lastTime    = 500 * time.Millisecond // for requests under way when the daemon ends, and for one more
 )
 
 // Run sends spans until the context ends, and then those that wait, in one attempt. A collector that does not answer holds

@@ -2,7 +2,7 @@
 // OTLP over HTTP in JSON.
 //
 // A request with the header field traceparent of a sampled trace becomes a span, a call over gRPC with such metadata, too, and so does each of its decisions. Other
-// requests cost one look at their header. The exporters of OpenTelemetry would bring 4 MB for what is one JSON document.
+// requests cost one look at their header. The exporters of OpenTelemetry would add 4 MB for one JSON document.
 package traces
 
 import (

@@ -80,7 +80,7 @@ func noPage(err error) error {
 	return cli.Fail(fmt.Errorf("playground: %w", err), "name the folder playground of a release archive, or build one in a clone: scripts/playground.sh bin/playground")
 }
 
-// handler serves the files of the folder, and what stands outside of it through no link.
+// handler serves the files of the folder, and follows no link out of it.
 func handler(root *os.Root) http.Handler {
 	files := http.FileServerFS(root.FS())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -121,7 +121,7 @@ func (c *Client) Run(ctx context.Context) {
 // quietLog is the time between two lines about the same failure.
 const quietLog = time.Minute
 
-// gone tells that there is no stream.
+// gone reports that there is no stream.
 func (c *Client) gone(err error, wait time.Duration) {
 	why := plain(err)
 	c.change(func(s *Status) {
@@ -198,7 +198,7 @@ func (c *Client) stream(ctx context.Context) (opened, answered bool, err error) 
 
 type stream = grpc.BidiStreamingClient[discovery.DiscoveryRequest, discovery.DiscoveryResponse]
 
-// converse answers each answer of the server. A refusal that has to wait gives way to what is said of a later answer.
+// converse answers each answer of the server. A refusal that has to wait gives way to the reply to a later answer.
 func (c *Client) converse(ctx context.Context, on stream) (answered bool, err error) {
 	answers, failed := make(chan *discovery.DiscoveryResponse), make(chan error, 1)
 	go receive(ctx, on, answers, failed)

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Patience bounds how long tests wait for what a control plane is told.
+// Patience bounds how long tests wait for a report to a control plane.
 const Patience = 20 * time.Second
 
 // Server is a control plane.
@@ -144,7 +144,8 @@ func Limit(key, value string, count uint32, unit pb.RateLimitUnit, below ...*pb.
 	return &pb.RateLimitDescriptor{Key: key, Value: value, RateLimit: &pb.RateLimitPolicy{RequestsPerUnit: count, Unit: unit}, Descriptors: below}
 }
 
-// Resource is what Envoy Gateway sends for a listener: each route has a descriptor, whose value repeats its key.
+// Resource is the resource that Envoy Gateway sends for a listener: each route has a descriptor, whose value repeats
+// its key.
 func Resource(domain string, routes ...*pb.RateLimitDescriptor) *pb.RateLimitConfig {
 	return &pb.RateLimitConfig{Name: domain, Domain: domain, Descriptors: routes}
 }
