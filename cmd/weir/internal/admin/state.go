@@ -10,8 +10,8 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
-// request asks for a key under a rule: by the limit of its own that the files give it, or else by that of the rule, in place of which
-// plans may put another.
+// request asks for a key under a rule: by the limit of its own that the files give it, otherwise by that of the rule,
+// which plans may replace.
 func (h *handler) request(rule *weir.Rule, key string) (q weir.Request, plans bool) {
 	if _, config := h.Rules(); config != nil {
 		if limit, plans := config.LimitOf(rule.Name(), key); limit != nil {
@@ -81,7 +81,7 @@ func (h *handler) reset(r *http.Request) (any, error) {
 	return h.about(r, "reset", c, func(ctx context.Context, q weir.Request) error {
 		for i, one := range h.left(q) {
 			if err := h.Engine.Reset(ctx, one); err != nil && i > 0 {
-				return fmt.Errorf("a part of what the key has used is cleared, and then: %v", err) // not CountedNo
+				return fmt.Errorf("a part of the key's units is cleared, and then: %v", err) // not CountedNo
 			} else if err != nil {
 				return err
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
-// form is what the body of a path may hold beyond rules, keys and costs.
+// form lists the fields of a path's body besides rules, keys and costs.
 type form struct {
 	batch       bool           // decisions that stand alone
 	negative    bool           // costs below 0

@@ -22,7 +22,7 @@ import (
 type spot struct {
 	index int    // of an element of the list; -1 outside it
 	field string // "" for the object itself
-	list  string // in which the element is; "" for requests
+	list  string // that the element is in; "" for requests
 }
 
 func (s spot) of(field string) spot { return spot{s.index, field, s.list} }

@@ -153,8 +153,8 @@ func (i *Identity) MayAsk(scope Scope, rule, key string) bool {
 // Shown returns the token of a caller that shows a KeyToken, or nil.
 func (i *Identity) Shown() *KeyToken { return i.key }
 
-// May reports whether the caller has a scope, or one of several, for a rule. The rule "" stands for what belongs to no rule: only callers
-// that have the scope for every rule may do that.
+// May reports whether the caller has a scope, or one of several, for a rule. The rule "" stands for everything outside
+// of rules: only callers that have the scope for every rule may do that.
 func (i *Identity) May(scope Scope, rule string) bool {
 	return i.any&scope != 0 || i.only[rule]&scope != 0
 }
@@ -185,7 +185,7 @@ type Denied struct {
 // Error returns the detail.
 func (d *Denied) Error() string { return d.Detail }
 
-// Deny returns the answer to a caller that lacks a scope for a rule, or for what belongs to no rule. It names scopes as a file of
+// Deny returns the answer to a caller that lacks a scope for a rule, or outside of rules. It names scopes as a file of
 // tokens does.
 func (i *Identity) Deny(scope Scope, rule string) Denied {
 	what := "this needs the scope " + strings.Join(forRule(scope.names(), rule), " or ")

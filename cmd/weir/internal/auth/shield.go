@@ -57,7 +57,7 @@ func barred(r *http.Request, origin *http.CrossOriginProtection) *Denied {
 	return nil
 }
 
-// fromElsewhere reports whether a page of another origin asks, in a frame or for a part of itself. Someone who follows a
+// fromElsewhere reports whether a page of another origin asks, in a frame or for a part of itself. A user who follows a
 // link may come. Without the fields of newer browsers, the Origin of a read is checked like that of a write.
 func fromElsewhere(r *http.Request, origin *http.CrossOriginProtection) bool {
 	h := r.Header

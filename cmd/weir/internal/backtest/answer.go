@@ -145,8 +145,8 @@ func told(where, who, what string, worst *replay.MinuteReport, spares string) st
 	return text + "."
 }
 
-// Answer says in sentences what a file would have done: how many would notice, under which rules and plans, and what they would need.
-// limits are the reports of the file, that of all together first.
+// Answer says in sentences what a file would have done: how many would notice, under which rules and plans, and the
+// limit they would need. limits are the reports of the file, that of all together first.
 func Answer(r replay.Report, limits []replay.LimitReport) []string {
 	l := limits[0]
 	with := "With " + filepath.Base(l.File) + ", "

@@ -206,7 +206,7 @@ type world struct {
 	last int64 // the latest instant that it counted something
 }
 
-// counted is what a world knows of a key.
+// counted is the state of a key in a world.
 type counted struct{ at, idle int64 } // when it counted something last, and when the key is idle again
 
 func newWorld() *world {

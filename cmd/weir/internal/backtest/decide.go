@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
-// result is what a file would have decided.
+// result holds the decisions of a file.
 type result struct {
 	*keyring
 	all       *replay.Tally // by client
@@ -24,7 +24,7 @@ type result struct {
 	unsure    int64
 }
 
-// rowResult is what a row would have decided.
+// rowResult holds the decisions of a row.
 type rowResult struct {
 	tally     *replay.Tally // nil if it decided nothing
 	inAll     int64
@@ -37,7 +37,7 @@ type rowResult struct {
 	plans     []*replay.Tally // of the row's plans; nil of one that decided nothing
 }
 
-// decision is what a file decides on one event.
+// decision is the decision of a file on one event.
 type decision struct {
 	weir.Decision
 	by   int            // the row that refuses, or -1

@@ -42,7 +42,7 @@ func NewLogs(traffic *Traffic, reader *accesslog.Reader, longest time.Duration) 
 			}
 		}
 	}
-	l.source.slots["path"] = slotsOf(reader, "path") // of which forms of it are made
+	l.source.slots["path"] = slotsOf(reader, "path") // that forms of it are made from
 	return l
 }
 

@@ -31,8 +31,8 @@ type most struct {
 	unknown bool
 }
 
-// addNeeds adds to the reports what the keys that were refused would have needed: the number of their limit with which it refuses
-// nothing of theirs. rows are the places of the rows of the reports.
+// addNeeds adds to the reports what the keys that were refused would have needed: the number of their limit that
+// refuses none of their requests. rows are the places of the rows of the reports.
 func (t *Traffic) addNeeds(at int, r *result, reports []replay.LimitReport, rows []int) {
 	all := make([]*wanting, len(r.try.rows))
 	found := false

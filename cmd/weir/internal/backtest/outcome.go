@@ -33,7 +33,7 @@ type row struct {
 	beside bool   // a shadow or a candidate
 	unit   string // of its costs, or "" for requests
 	plans  []plan // of a rule that has any
-	keys   *names // that the rule decides by; shared with the rule in whose budget it counts
+	keys   *names // that the rule decides by; shared with the rule whose budget it counts in
 }
 
 // outcome is the outcome of a request under a file.

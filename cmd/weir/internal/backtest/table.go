@@ -94,7 +94,7 @@ var figures = []Figure{
 	{"paid by others", "requests that a rule refused and another one paid for in its place", func(l replay.LimitReport) int64 { return l.Paid }},
 	{"not as recorded", "requests that the daemon of the recording decided otherwise", func(l replay.LimitReport) int64 { return l.Otherwise }},
 	{"unsure", "decisions that depend on when exactly the requests came, within the resolution of the log and the time that they took", func(l replay.LimitReport) int64 { return l.Unsure }},
-	{"undecided", "requests of which the log lacks an attribute on which a rule depends", func(l replay.LimitReport) int64 { return l.Undecided }},
+	{"undecided", "requests without an attribute in the log that a rule depends on", func(l replay.LimitReport) int64 { return l.Undecided }},
 	{"delayed", "requests that were admitted after a wait", func(l replay.LimitReport) int64 { return l.Delayed }},
 }
 

@@ -53,7 +53,7 @@ func (o *Layers) CountPeers(cmd *cobra.Command) {
 	Offer(cmd, "peers", "auto")
 }
 
-// AutoPeers reports whether the peers are to be counted.
+// AutoPeers reports whether to count the peers.
 func (o *Layers) AutoPeers() bool { return o.peers.auto }
 
 func (p *peers) none() bool { return p.n == 0 && !p.auto }

@@ -3,8 +3,8 @@
 // A front decodes a request and finds out who asks. It makes requests of rules by name ([InForce.Rule]), or of rules that
 // match attributes ([InForce.Config]), and asks [May]. Then it asks the [Desk] and encodes the answer:
 //
-//   - Do makes one call of the engine, and Each several. What was made says who paid (paid.go). Took notes the outcome of calls that take, and tries shadows and candidates.
-//   - Told counts costs of finished work, whatever is left. So do Do and Each, under rules that charge after the work (told.go).
+//   - Do makes one call of the engine, and Each several. Made names the rule that paid (paid.go). Took notes the outcome of calls that take, and tries shadows and candidates.
+//   - Told counts costs of finished work, even if too little is left. So do Do and Each, under rules that charge after the work (told.go).
 //   - Estimated says how many units to hold, where a rule learns that from settlements (estimate.go).
 //   - Judged notes what rules decided without the engine.
 //   - Wait and Reserve have patience (wait.go), and Settle and Renew end a reservation or give it its life again (token.go).
@@ -39,7 +39,7 @@ type Options struct {
 	Rules  []*weir.Rule  // as Use has them
 	Config *rules.Config // as Use has it
 	Log    *slog.Logger  // receives the errors of the engine
-	// Beside is the engine by which shadows and candidates decide. Default: Engine.
+	// Beside is the engine of shadows and candidates. Default: Engine.
 	Beside weir.Engine
 	// Shadow has limits that callers bring refuse nothing, because all rules are shadows.
 	Shadow bool

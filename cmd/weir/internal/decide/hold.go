@@ -26,7 +26,7 @@ type HoldOptions struct {
 	Share int64         // the percentage of each limit that it takes at most
 }
 
-// Hold takes requests, each up to its share, but at least a unit. The domain and the requests say what the id is of. There is
+// Hold takes requests, each up to its share, but at least a unit. The id is of the domain and the requests. There is
 // none after a refusal.
 func (d *Desk) Hold(ctx context.Context, domain string, requests []weir.Request, o HoldOptions) (id string, err error) {
 	secret, err := d.options.Secret(ctx)
@@ -76,7 +76,7 @@ func (d *Desk) HoldNone(ctx context.Context, domain string, requests []weir.Requ
 	return newHold(domain, requests, life).id(secret), nil
 }
 
-// shares returns the requests with what a hold takes of them.
+// shares returns the requests with the units that a hold takes.
 func (d *Desk) shares(requests []weir.Request, percent int64) []weir.Request {
 	requests = slices.Clone(requests)
 	for i := range requests {

@@ -83,7 +83,7 @@ func (d *Desk) endHold(ctx context.Context, h *hold, settle func() error) error 
 }
 
 // giveBack gives the units of a hold back, and reports whether they came back. If not, the reservation tries again by itself where it
-// can, so nobody else may.
+// can, so no other caller may.
 func (d *Desk) giveBack(ctx context.Context, h *hold, held []weir.Request) bool {
 	err := weir.Kit.Granted(d.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: held, Lease: h.Lease, Taken: h.Taken}).Cancel(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ const settledFor = time.Minute
 // undoWithin bounds an undo.
 const undoWithin = time.Second
 
-// markOf returns the request for a mark of what a lease names.
+// markOf returns the request for the mark of a lease.
 func markOf(lease uint64, what string, lasts time.Duration) ([]weir.Request, error) {
 	rule, err := weir.NewRule(SettledRule, weir.Concurrency{Slots: 1, Lease: min(lasts, weir.MaxPeriod)})
 	if err != nil {

@@ -109,8 +109,8 @@ func (f *InForce) requestsOf(r *reservation) ([]weir.Request, error) {
 	return requests, nil
 }
 
-// ruleOf returns the rule in force of a reserved request, or nil. A reservation made while its rule was a shadow has taken nothing of the
-// rule, and what a rule had taken comes back to it.
+// ruleOf returns the rule in force of a reserved request, or nil. A reservation made while its rule was a shadow has
+// taken nothing of the rule, and the units that a rule had taken come back to it.
 func (f *InForce) ruleOf(asked reserved) *weir.Rule {
 	rule := f.known[asked.Rule]
 	switch {

@@ -115,8 +115,8 @@ func (d *Desk) noteTold(r record, made weir.Result) {
 	}
 }
 
-// Told counts told costs that nobody asks again for: each by itself. Shadows and candidates count them beside. It returns the
-// decision on each: admitted, with what is left.
+// Told counts told costs that nobody asks again for: each by itself. Shadows and candidates count them beside. It
+// returns the decision on each: admitted, with the units left.
 func (d *Desk) Told(ctx context.Context, who *auth.Identity, costs, beside []weir.Request) []weir.Decision {
 	calls, results := make([]weir.Call, len(costs)), make([]weir.Result, len(costs))
 	for i := range costs {

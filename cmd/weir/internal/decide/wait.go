@@ -137,7 +137,7 @@ func (d *Desk) Reserve(p Patient, requests []weir.Request) (made Made, token str
 	return got.made, token, life, nil
 }
 
-// granted is what a call took.
+// granted is the outcome of a call that took.
 type granted struct {
 	asks []weir.Request // by the rules that decided: those in force at the end of a wait
 	made Made
@@ -325,7 +325,7 @@ func (c *attempt) describe(err error) (granted, error) {
 		c.complete(&got)
 	}
 	d := &got.made.Decision
-	d.Allowed, got.made.PaidBy = false, "" // also if only earlier callers are in the way, and no limit refuses
+	d.Allowed, got.made.PaidBy = false, "" // even if only earlier callers are in the way, and no limit refuses
 	if tooLong, ok := errors.AsType[*weir.WaitError](err); ok {
 		d.RetryAfter = max(d.RetryAfter, tooLong.Need)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// without are the variables whose effect Weir lacks, and what happens instead. A value that asks for nothing more than Weir
+// without are the variables whose effect Weir lacks, with the effect instead. A value that asks for nothing more than Weir
 // does is left out of the warnings. Variables that tune envoyproxy/ratelimit without a change of answers are not here.
 var without = []struct{ name, nothing, instead string }{
 	{"REDIS_PERSECOND", "false", "limits by the second are in the Redis of the others"},

@@ -97,7 +97,7 @@ func (s *subject) warnOfRule(work *int) bool {
 	}
 	for _, p := range s.parts() {
 		if *work <= 0 {
-			s.warn("", s.place(""), "is not checked for requests that it decides, nor are those after it: the files have too many rules")
+			s.warn("", s.place(""), "is not checked for requests that it decides, and neither are later ones: the files have too many rules")
 			return false
 		}
 		if !s.warnOfPart(p, work) && p.what == wholeRule {

@@ -98,7 +98,7 @@ func (l *Live) Stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events until it has many
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // nothing more is to be read
+	_ = control.SetReadDeadline(time.Time{}) // nothing more to read
 	text, at := l.first(auth.Of(r))
 	for {
 		_ = control.SetWriteDeadline(time.Now().Add(writeTime))

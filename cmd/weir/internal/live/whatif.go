@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/internal/tape"
 )
 
-// WhatIf is what a limit would have done with the sampled requests of a rule, beside the one in force.
+// WhatIf is the effect of another limit on the sampled requests of a rule, beside the one in force.
 type WhatIf struct {
 	From     Time      `json:"from"`
 	To       Time      `json:"to"`
@@ -39,9 +39,9 @@ type KeyDiff struct {
 
 const mostDiffs = 20
 
-// WhatIf tries a limit on the requests of the last minutes. Under both limits all keys begin unused, so that the two compare. A
-// request that a plan, its key or a rule of the same budget gives another limit keeps that. What overrides did, and other rules of the
-// same request, is left out. An error says what the caller can mend.
+// WhatIf tries a limit on the requests of the last minutes. Under both limits all keys begin unused, so that the two
+// compare. A request that a plan, its key or a rule of the same budget gives another limit keeps that. It ignores
+// overrides, and other rules of the same request. An error says what the caller can mend.
 func (l *Live) WhatIf(name, limit string) (*WhatIf, error) {
 	now := time.Now()
 	rule := l.o.Rules(name)

@@ -17,7 +17,7 @@ type requests struct {
 	since     time.Time
 }
 
-// pathSeries are the values of a path, at hand.
+// pathSeries are the values of a path, looked up once.
 type pathSeries struct {
 	ok   prometheus.Counter // of status 200
 	took prometheus.Observer

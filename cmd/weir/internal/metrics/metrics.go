@@ -59,7 +59,7 @@ func New(engine string, log *slog.Logger) *Metrics {
 	m := &Metrics{Top: top.New(), Banned: &Banned{}, registry: prometheus.NewRegistry(), decisions: promlimit.New(), http: newRequests(), refusals: newRefusals(log)}
 	m.differences = counters("weir_beside_decisions_total", "Decisions of shadows and candidates beside those in force, by difference: same, stricter, looser, or error, also if too many were to be decided.", "rule", "as", "difference")
 	m.besideBans = counters("weir_beside_bans_begun_total", "Bans that began for shadows and candidates, and refuse nobody.", "rule", "as")
-	m.told = counters("weir_told_units_total", "Units of costs that were told after the work, by outcome: counted, capped by the bound of one cost, or lost.", "rule", "outcome")
+	m.told = counters("weir_told_units_total", "Units of costs reported after the work, by outcome: counted, capped by the bound of one cost, or lost.", "rule", "outcome")
 	m.paid = counters("weir_paid_for_total", "Requests to take that a rule paid for in place of another, by that other rule.", "rule", "asked")
 	m.calls = counters("weir_engine_calls_total", "Calls of a shared engine, by outcome: ok, or the failure.", "outcome")
 	m.calls.WithLabelValues(outcomeOK) // also of a daemon that has made none

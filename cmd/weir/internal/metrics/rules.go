@@ -5,7 +5,7 @@ import (
 )
 
 var (
-	ruleTakes   = counter("weir_rule_takes_total", "Calls that a rule has admitted, also where another rule of the call bound.", "rule")
+	ruleTakes   = counter("weir_rule_takes_total", "Calls that a rule has admitted, even where another rule of the call bound.", "rule")
 	ruleFullest = gauge("weir_rule_fullest_key_ratio", "Part of the limit that the fullest known key of a rule has used, by samples.", "rule")
 )
 

@@ -83,7 +83,7 @@ func keyOf(text, serverName string) (k key, err error) {
 			}
 		}
 		if i+1 < len(all) && !p.divided(all[i+1].name) {
-			return k, fmt.Errorf("nginx does not tell apart where $%s ends and $%s begins", p.name, all[i+1].name)
+			return k, fmt.Errorf("nginx does not mark where $%s ends and $%s begins", p.name, all[i+1].name)
 		}
 	}
 	return k, nil

@@ -135,7 +135,7 @@ func (ls *locations) checkNested(tree []*location, beside bool) {
 		switch {
 		case len(l.inside) == 0 || !isExpression(l) && !slices.ContainsFunc(l.inside, isExpression):
 		case !alike(l.inside, l.scope):
-			ls.strange(l.directive, "has locations within that rules cannot tell apart")
+			ls.strange(l.directive, "has locations within it that rules cannot distinguish")
 		case !isExpression(l) && beside:
 			ls.strange(l.directive, "has regular expressions within, beside others")
 		default:

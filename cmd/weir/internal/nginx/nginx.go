@@ -5,7 +5,7 @@
 //
 //  1. It reads the configuration with all its includes (words.go, lua.go, parse.go).
 //  2. It finds how nginx chooses a server by port and host (servers.go), and a scope in it by path (locations.go), with the
-//     settings in force there (scopes.go). Both are lists of which the first line that fits decides (choice.go). Zones whose
+//     settings in force there (scopes.go). In both the first line that fits decides (choice.go). Zones whose
 //     requests come by internal redirects are left out (redirects.go).
 //  3. The key of a zone becomes attributes (keys.go), and a map or geo another list (tables.go).
 //  4. The lines that lead to a limit, without those above them, become the conditions of rules (rules.go). Rules of one zone

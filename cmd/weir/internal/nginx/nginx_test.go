@@ -225,7 +225,7 @@ func TestWhatIsNotDecidedAsInNginxIsNamed(t *testing.T) {
 	const zone = "limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s;\n"
 	for _, c := range []struct{ text, line, why string }{
 		{"limit_req_zone $arg_x zone=a:1m rate=1r/s;\nserver { limit_req zone=a; }", ":2", "$arg_x is no attribute"},
-		{"limit_req_zone $host$remote_addr zone=a:1m rate=1r/s;\nserver { limit_req zone=a; }", ":2", "does not tell apart where $host ends"},
+		{"limit_req_zone $host$remote_addr zone=a:1m rate=1r/s;\nserver { limit_req zone=a; }", ":2", "does not mark where $host ends"},
 		{"limit_req_zone $http_x$host zone=a:1m rate=1r/s;\nserver { limit_req zone=a; }", ":2", "$http_x, which may be empty"},
 		{"limit_req_zone $server_name zone=a:1m rate=1r/s;\nserver { limit_req zone=a rate=3; }", ":2", "unexpected"},
 		{"map $host $k { hostnames; *.a x; }\nlimit_req_zone $k zone=a:1m rate=1r/s;\nserver { limit_req zone=a; }", ":3", "has hostnames"},
@@ -235,7 +235,7 @@ func TestWhatIsNotDecidedAsInNginxIsNamed(t *testing.T) {
 		{zone + "server { listen 10.0.0.1:80;\nlimit_req zone=a; }\nserver { listen 10.0.0.2:80; }", ":3", "several addresses"},
 		{zone + "server { server_name $hostname;\nlimit_req zone=a; }", ":3", "has a name that rules cannot match"},
 		{zone + "server { location ~ x\\s {\nlimit_req zone=a; } }", ":3", `has \s, which rules do not read`},
-		{zone + "server { location /a { location ~ x {\nlimit_req zone=a; } } }", ":3", "has locations within that rules cannot tell apart"},
+		{zone + "server { location /a { location ~ x {\nlimit_req zone=a; } } }", ":3", "has locations within it that rules cannot distinguish"},
 		{zone + "server { rewrite ^/x /y last; location /y {\nlimit_req zone=a; } }", ":3", "sends requests to other locations"},
 		{zone + "server { location / { try_files $uri /index.php; }\nlocation = /index.php {\nlimit_req zone=a; } }", ":4", "sends requests that no limit has counted"},
 		{zone + "server { location / { }\nlocation = /index.html {\nlimit_req zone=a; } }", ":4", "index index.html"},

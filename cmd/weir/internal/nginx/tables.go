@@ -229,8 +229,8 @@ func (c *converter) keysOf(text string) (keys []counted, partial bool, err error
 	return []counted{{text: text}}, false, nil
 }
 
-// keysByTable returns the keys that a map or geo chooses. Texts without variables may be many; otherwise there is one key, for
-// nginx would not tell apart equal values of different ones.
+// keysByTable returns the keys that a map or geo chooses. Texts without variables may be many; otherwise there is one
+// key, for nginx would count equal values of different ones together.
 func (c *converter) keysByTable(name string) (keys []counted, partial bool, err error) {
 	t, err := c.tableOf(name, 0)
 	if err != nil {

@@ -137,7 +137,7 @@ func (c *converter) unfitIn(z *zone, s *server, dry map[bool]bool) error {
 			}
 			found := slices.Concat(rewrites(s.block), rewrites(p.block))
 			if slices.Contains(read.attributes, "uri") && len(found) > 0 {
-				return fmt.Errorf("%s (line %d) changes $uri, by which it counts", found[0], found[0].line)
+				return fmt.Errorf("%s (line %d) changes $uri, which it counts by", found[0], found[0].line)
 			}
 		}
 	}

@@ -128,7 +128,7 @@ func (t *table) due(id uint64, now, used, cost int64) bool {
 	return true
 }
 
-// isNew reports whether no look at a key has found so many used units, as far as is known.
+// isNew reports whether no known look at a key has found this many used units.
 func (t *table) isNew(id uint64, units int64) bool {
 	s := &t.shards[id%shards]
 	s.mu.Lock()

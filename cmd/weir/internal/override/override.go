@@ -47,7 +47,7 @@ const (
 	maxText    = 1024
 )
 
-// target is what an entry is about.
+// target is the target of an entry.
 type target struct {
 	rule, key string
 	prefix    bool

@@ -113,7 +113,7 @@ func (t Timeline) highest() (n int64) {
 	return max(n, 1)
 }
 
-// visible returns what is asked for. Where something is refused, that is at least so much above what is admitted.
+// visible returns what is asked for. Where something is refused, that is at least this far above the admitted units.
 func (p Panel) visible(least int64) []int64 {
 	offered := slices.Clone(p.Offered)
 	for i, n := range p.Refused {

@@ -44,7 +44,7 @@ const mostAsked = 1 << 20
 func Answer(asked []byte, host Host) (answered []byte) {
 	defer func() {
 		if p := recover(); p != nil {
-			answered = failed(plain.Fail(fmt.Errorf("playground: %v", p), "this is a bug in weir: please report it with what you tried"))
+			answered = failed(plain.Fail(fmt.Errorf("playground: %v", p), "this is a bug in weir: please report it with your input"))
 		}
 	}()
 	value, err := answer(asked, host)

@@ -49,7 +49,7 @@ func (o *holdOptions) check(costs, suggests bool) (err error) {
 	case suggests:
 		return cli.Misuse(errors.New("replay: --suggest and --estimate exclude each other"), "first search for a limit, then try what to hold under it")
 	case o.least < 0 || o.most < 0 || o.took < 0:
-		return cli.Misuse(errors.New("replay: --estimate-min, --estimate-max or --took is below 0"), "leave out what is to have its default")
+		return cli.Misuse(errors.New("replay: --estimate-min, --estimate-max or --took is below 0"), "leave out a flag to have its default")
 	}
 	return nil
 }

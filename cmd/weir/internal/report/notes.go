@@ -22,7 +22,7 @@ func (p *replayPage) holds() {
 // notes says how the numbers came about.
 func (p *replayPage) notes() {
 	p.readingNotes()
-	p.Notes = append(p.Notes, fmt.Sprintf("A %s is what the log has as %s; each has a limit of its own.", p.who.one, visible(p.Key)))
+	p.Notes = append(p.Notes, fmt.Sprintf("A %s is a value of %s in the log; each has a limit of its own.", p.who.one, visible(p.Key)))
 	p.boundNotes("limits")
 	p.Notes = append(p.Notes,
 		"Each request was decided at the time of its line, as the daemon decides, and each limit as if it were the only one.",

@@ -177,14 +177,14 @@ func (p *rulesPage) leadOfFile(f *ruleFile) (said []string) {
 func (p *rulesPage) notes() {
 	p.readingNotes()
 	if p.Result.CustomersBy != "" {
-		p.Notes = append(p.Notes, fmt.Sprintf("A customer is what the log has as %s, by which rules limit. A request without it belongs to its address.", visible(p.Result.CustomersBy)))
+		p.Notes = append(p.Notes, fmt.Sprintf("A customer is a value of %s in the log, which rules limit by. A request without it belongs to its address.", visible(p.Result.CustomersBy)))
 	}
 	p.Notes = append(p.Notes, "A client is an address, the /64 of an IPv6 address. A key is what a rule limits by.",
-		"What a customer would need is the burst or count of its limit with which nothing of its requests would have been refused, as they came.")
+		"A customer would need the burst or count of its limit that would have refused none of its requests, as they came.")
 	p.boundNotes("files and rules")
 	p.Notes = append(p.Notes,
 		"The rules decided as in a daemon: all that match a request decide it together, in order of time. A refused request counts for the rule that the answer of the daemon names.",
-		"A shadow or a candidate refuses nobody. Its row is what it would have refused.",
+		"A shadow or a candidate refuses nobody. Its row shows the requests that it would have refused.",
 		"A refused client may have come back later, or gone away. A log does not say, so that the replay went on as the log did.")
 	p.lastNotes()
 }

@@ -23,7 +23,7 @@ var Refused = rules.Refused
 
 // RefusedForeign returns an error of files of envoyproxy/ratelimit as one of the command.
 func RefusedForeign(command string, err error) error {
-	return rules.RefusedFor(command, err, "docs/reference/envoyproxy.md#keys-of-a-file lists the keys of these files, and what differs")
+	return rules.RefusedFor(command, err, "docs/reference/envoyproxy.md#keys-of-a-file lists the keys of these files, and the differences")
 }
 
 // Texts returns the limits of rules files for a command that tries limits: of each rule, plan and candidate, each text once. It

@@ -41,7 +41,7 @@ func (l *loader) checkBudgets() {
 		}
 		for _, name := range []string{"plans", "keys", "candidate", "estimate", "on_failure", "message"} {
 			if other, given := d.given[name]; given {
-				other.fail("belongs to the rule %s, in whose budget this one counts", plain.Quoted(d.Budget))
+				other.fail("belongs to the rule %s, whose budget this one counts in", plain.Quoted(d.Budget))
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func (d *draft) readCharge(n node) {
 	}
 }
 
-// limit reads a limit, or a list of limits, for what the rule charges.
+// limit reads a limit, or a list of limits.
 func (d *draft) limit(n node, name string) *weir.Rule {
 	made := d.loader.limit(n, name)
 	if made == nil || !d.After {

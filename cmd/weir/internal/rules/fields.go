@@ -119,13 +119,13 @@ func init() {
 		{"missing", "What happens if an attribute of the key is missing.", words("share", "refuse", "skip"), func(n node, d *draft) {
 			d.missing = Missing(n.oneOf("share", "refuse", "skip"))
 		}},
-		{"budget", "The rule in whose budget this one counts.", namesOf(maxName), func(n node, d *draft) { d.Budget = ruleName(n) }},
+		{"budget", "The rule whose budget this one counts in.", namesOf(maxName), func(n node, d *draft) { d.Budget = ruleName(n) }},
 		{"otherwise", "The rule that is asked in place of this one where this one refuses. It has match: otherwise.", namesOf(maxName), func(n node, d *draft) { d.Otherwise = ruleName(n) }},
 		{"plans", "Limits by the value of an attribute.", object(&planFields, "by", "limits"), func(n node, d *draft) { d.readPlans(n) }},
 		{"keys", "Limits of single keys.", mapOf(listOf(texts)), func(n node, d *draft) { d.keyNode = n }},
 		{"cost", "The units of a request.", either(wholes(0, weir.MaxCount), object(&costFields, "from")), func(n node, d *draft) { d.readCost(n) }},
 		{"charge", "When the cost of a request is known: before the work, or after it.", either(words("before", "after"), object(&chargeFields, "when")), func(n node, d *draft) { d.readCharge(n) }},
-		{"estimate", "The units that a reservation holds: what so many in 100 of the last calls of its key did not exceed.", either(texts, object(&estimateFields, "quantile")), func(n node, d *draft) { d.readEstimate(n) }},
+		{"estimate", "The units that a reservation holds: a percentile of the last costs of its key.", either(texts, object(&estimateFields, "quantile")), func(n node, d *draft) { d.readEstimate(n) }},
 		{"on_failure", "The answer while the engine fails.", words("deny", "allow", "local"), func(n node, d *draft) {
 			d.HasPolicy = d.OnFailure.UnmarshalText([]byte(n.oneOf("deny", "allow", "local"))) == nil
 		}},

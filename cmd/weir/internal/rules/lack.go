@@ -123,7 +123,7 @@ func (c *Config) Recorded(rule, key string, hashed bool, cost int64, o *Outcome)
 		return true
 	}
 	if hashed && len(r.keys) > 0 {
-		o.Undecided = append(o.Undecided, Undecided{r, "the keys, of which it has hashes"})
+		o.Undecided = append(o.Undecided, Undecided{r, "the keys, which it has as hashes"})
 		return true
 	}
 	limit := r.Limit

@@ -53,7 +53,7 @@ func (s *sockets) warn(log *slog.Logger) {
 // notify tells the service manager about the daemon. Without one it does nothing.
 func notify(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		log.Warn("the service manager cannot be told", "state", state, "err", err)
+		log.Warn("the service manager cannot be notified", "state", state, "err", err)
 	}
 }
 

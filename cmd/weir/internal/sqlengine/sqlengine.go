@@ -40,7 +40,7 @@ func (e *Engine) Close() { _ = e.db.Close() }
 // Error is a failure to open an engine that may pass.
 type Error struct{ Err error }
 
-// Error is one line, whatever the driver says.
+// Error is one line, even if the driver returns several.
 func (e *Error) Error() string { return strings.Join(strings.Fields(e.Err.Error()), " ") }
 
 func (e *Error) Unwrap() error { return e.Err }
