@@ -8,7 +8,7 @@ import (
 	"github.com/weirflow/weir/internal/repeat"
 )
 
-// The bounds of repeating failed settlements, and releases whose take had no answer.
+// The bounds of repeating failed settlements, and of releases whose take had no answer.
 const (
 	againAfter   = 50 * time.Millisecond // doubles with each try
 	dropAfter    = 200 * time.Millisecond

@@ -232,8 +232,8 @@ type Renewer interface {
 }
 
 // Listener is an optional ability of an engine whose slots other processes release, too. Listen calls hear, which must
-// not block, when slots of a request may have come free, until stop is called or the engine is closed. hears reports
-// whether such signals reach this process now. A signal may be lost, or come without reason.
+// not block, when slots of a request may have come free, until stop is called. Closing the engine calls hear, too. hears
+// reports whether such signals reach this process now. A signal may be lost, or come without reason.
 type Listener interface {
 	Listen(slots weir.Request, hear func()) (hears func() bool, stop func())
 }

@@ -54,7 +54,7 @@ func stateOutlivesChange(f *fixture) {
 	take("a bucket", bucket(weir.PerSecond(1), 20), 0, true, 13)
 	take("a bucket", bucket(weir.PerSecond(1), 5), 1, false, 0)
 	take("a bucket", bucket(weir.PerSecond(1), 8), 1, true, 0)
-	// The bucket keeps the 8 units used, at any rate.
+	// The bucket keeps the 8 units used under the new rate.
 	take("a bucket", bucket(weir.PerSecond(3), 30), 6, true, 16)
 	take("a bucket", bucket(weir.PerSecond(7), 100), 0, true, 86)
 	take("a bucket", bucket(weir.Per(1, time.Minute), 15), 1, true, 0)

@@ -34,7 +34,7 @@ func (t *table) fails(err error, committing bool) error {
 	return &failure{err, weir.CountedNo}
 }
 
-// conflicts are the states of failures that the same statement may not meet again: serialization failure, deadlock, lock
+// conflicts are the states of failures where a retry of the statement may succeed: serialization failure, deadlock, lock
 // not available, and SQLite's busy and locked.
 var conflicts = map[string]bool{"40001": true, "40P01": true, "55P03": true, sqliteCode(5): true, sqliteCode(6): true}
 

@@ -9,7 +9,7 @@ import (
 
 const (
 	clockStep   = time.Second      // a larger move of a server's clock is a step
-	clockMemory = 10 * time.Second // a coarser measurement may replace an older one than this, because clocks also drift
+	clockMemory = 10 * time.Second // a coarser measurement may replace one older than this, because clocks also drift
 	clockQuiet  = time.Minute      // between two lines of the log
 )
 
