@@ -155,7 +155,7 @@ func (h *handler) away(since uint64) []string {
 	if why == "" {
 		return nil
 	}
-	return []string{"what the key has used is not known, because the policy of this daemon answers: " + why}
+	return []string{"the used units of the key are unknown, because the policy of this daemon answers: " + why}
 }
 
 // caveats warns of a key that no request has under a rule, and of other limits that may decide it.

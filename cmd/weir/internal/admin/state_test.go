@@ -125,7 +125,7 @@ func TestAnOverrideIsShownAndClearedInPlaceOfTheFiles(t *testing.T) {
 func TestNoFigureIsShownWhileTheEngineIsAway(t *testing.T) {
 	c := newCounter(t, keyed)
 	c.away = "the engine has failed for 3s: connection refused"
-	warning := `what the key has used is not known, because the policy of this daemon answers: the engine has failed for 3s`
+	warning := `the used units of the key are unknown, because the policy of this daemon answers: the engine has failed for 3s`
 	c.ask("grant", `{"rule":"n","key":"a","units":1}`, `"before":"unknown","after":"unknown"`, warning)
 	c.ask("reset", `{"rule":"n","key":"a"}`, `"before":"unknown","after":"unknown"`, warning)
 	c.ask("peek", `{"rule":"n","key":"a"}`, warning)

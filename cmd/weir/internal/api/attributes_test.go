@@ -134,7 +134,7 @@ func TestAFailedReloadIsSeenUntilTheNext(t *testing.T) {
 		err           error
 		ready, counts string
 	}{
-		{errors.New("a problem"), `{"status":"ready","detail":"the rules files have problems, and the rules before stay in force; the log says which"}`, `"reloads":{"done":0,"failed":1,"stale":true}`},
+		{errors.New("a problem"), `{"status":"ready","detail":"the rules files have problems, and the previous rules stay in force; the log says which"}`, `"reloads":{"done":0,"failed":1,"stale":true}`},
 		{nil, `{"status":"ready"}`, `"reloads":{"done":1,"failed":1,"stale":false}`},
 	} {
 		a.Reloaded(c.err)

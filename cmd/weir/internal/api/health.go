@@ -54,7 +54,7 @@ func (a *API) readyFor(w http.ResponseWriter) {
 	}{Status: "ready"}
 	troubles := a.Troubles()
 	if a.reloads.stale.Load() {
-		troubles = append([]string{"the rules files have problems, and the rules before stay in force; the log says which"}, troubles...)
+		troubles = append([]string{"the rules files have problems, and the previous rules stay in force; the log says which"}, troubles...)
 	}
 	answer.Detail = strings.Join(troubles, ". ")
 	text, _ := json.Marshal(answer) // which holds texts alone

@@ -156,7 +156,7 @@ func (r *row) instead() string {
 	case r.rule == nil:
 		return ""
 	case r.rule.After:
-		return "is charged after the work: a daemon counts a cost whatever is left, up to a bound, and refuses the next request. Here each request asks for its cost, and is refused if that does not fit"
+		return "is charged after the work: a daemon counts a cost even if too little is left, up to a bound, and refuses the next request. Here each request asks for its cost, and is refused if that does not fit"
 	case r.rule.Estimate != nil:
 		return "estimates what a reservation holds. Here each request asks for its cost, and reserves nothing; --estimate replays reservations"
 	}

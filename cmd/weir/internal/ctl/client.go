@@ -102,7 +102,7 @@ func unspeakable(err error) error {
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		what = e.JSONPointer.LastToken()
 	}
-	return cli.Misusef("the admin port reads UTF-8 alone, and other bytes in their place would name something else", "the %s is not UTF-8", cli.Printable(what))
+	return cli.Misusef("the admin port reads only UTF-8, and bytes in place of others would name something else", "the %s is not UTF-8", cli.Printable(what))
 }
 
 // maxToken bounds the file of a token, in bytes.

@@ -93,7 +93,7 @@ func (s *screen) head(b *strings.Builder, m *live.Message) {
 		if problems == "" {
 			problems = cli.Plural(int64(r.Number), "problem") + ", which a token with the scope admin shows"
 		}
-		fmt.Fprintf(b, "the rules files have problems, and the rules before stay in force: %s\n", problems)
+		fmt.Fprintf(b, "the rules files have problems, and the previous rules stay in force: %s\n", problems)
 	}
 	for _, c := range now.Certificates {
 		if days := int(clockOf(c.Ends).Sub(at).Hours() / 24); days < 30 {

@@ -45,7 +45,7 @@ func (o *holdOptions) check(costs, suggests bool) (err error) {
 	case !named || err != nil || o.percent < 1 || o.percent > 99:
 		return cli.Misusef("an estimate is p1 to p99: --estimate p95 holds what 95 of 100 calls do not exceed", "--estimate %s: no quantile", cli.Printable(o.estimate))
 	case !costs:
-		return cli.Misuse(errors.New("replay: --estimate without --cost"), "name the field that holds what a line has really cost: --cost tokens")
+		return cli.Misuse(errors.New("replay: --estimate without --cost"), "name the field with the true cost of a line: --cost tokens")
 	case suggests:
 		return cli.Misuse(errors.New("replay: --suggest and --estimate exclude each other"), "first search for a limit, then try what to hold under it")
 	case o.least < 0 || o.most < 0 || o.took < 0:

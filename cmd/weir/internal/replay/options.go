@@ -50,7 +50,7 @@ func (o *options) readHeadroom() (err error) {
 	case o.suggest == "":
 		return cli.Misusef("for example: --suggest 'refuse 0.1% of clients' --headroom 30%", "--headroom without --suggest")
 	case strings.HasPrefix(o.suggest, "at"):
-		return cli.Misusef("name the smaller rate: --suggest 'at most 150/s in all'", "--headroom with a target in all, which bounds what is admitted")
+		return cli.Misusef("name the smaller rate: --suggest 'at most 150/s in all'", "--headroom with a target in all, which bounds admissions")
 	}
 	o.margin /= 100
 	return nil
@@ -78,7 +78,7 @@ func (o *options) parse() (key replay.Key, candidates []replay.Candidate, err er
 	case o.isSet("price") && (!(o.price > 0) || o.price > mostPrice):
 		return key, nil, cli.Misusef("a price is that of a unit of a cost, such as 0.002", "--price: %v is not above 0 and at most %v", o.price, float64(mostPrice))
 	case len(o.Config) == 0 && o.isSet("request-time"):
-		return key, nil, cli.Misusef("limits are tried at the time of each line; rules are too, and need it for what is unsure", "--request-time without --config")
+		return key, nil, cli.Misusef("limits are tried at the time of each line; only rules use it, to find unsure decisions", "--request-time without --config")
 	}
 	if err = cmp.Or(cli.NotNegative("top", o.top, "0 shows no worst keys and minutes"), o.host.Check("replay", "--config", len(o.Config) > 0)); err != nil {
 		return key, nil, err

@@ -34,7 +34,7 @@ type Reload struct {
 	Before  *rules.Config // the rules that were in force; nil if the Err is not about files
 	Now     *rules.Config // the rules in force; nil like Before
 	Restart []string      // the fields that differ and that take effect at the next start: listen, engine, peers, deadline, on_failure
-	Err     error         // why the rules before stay in force, or why changes go unnoticed
+	Err     error         // why the previous rules stay in force, or why changes go unnoticed
 }
 
 // Open loads files into a Set. The error is rules.Problems.

@@ -147,7 +147,7 @@ func TestTheLiveStreamShowsAnOutage(t *testing.T) {
 	v.shows("the outage", func() bool {
 		return !v.last.Now.Engine.Up && v.last.Now.Engine.Why != "" && v.last.Now.Engine.Since > 0
 	})
-	if text := writeAdmin(t, socket, "/v1/admin/peek", `{"rule":"default","key":"a"}`); !strings.Contains(text, `"warnings":["what the key has used is not known`) {
+	if text := writeAdmin(t, socket, "/v1/admin/peek", `{"rule":"default","key":"a"}`); !strings.Contains(text, `"warnings":["the used units of the key are unknown`) {
 		t.Errorf("a peek during the outage: %s", text)
 	}
 }

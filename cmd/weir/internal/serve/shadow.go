@@ -164,7 +164,7 @@ func (m *modes) tell(config *rules.Config) {
 		case config != nil && !want && config.Rule(one.Rule).Shadow:
 			warn("a rule stays a shadow: its limit stands alone, or that of another rule does, and a request may match both", one, "other", config.Conflict(all[at]).Name)
 		case want != stays:
-			warn("the mode of a rule is that of weir ctl, and stays so whatever its file says", one)
+			warn("the mode of a rule is that of weir ctl, which overrides its file", one)
 		}
 	}
 	m.said = told

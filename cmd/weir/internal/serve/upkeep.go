@@ -55,13 +55,13 @@ func (o *options) recordFails() func() bool {
 // troubles are what does not work, for callers with the scope admin, although the daemon decides. The log has the errors.
 func (o *options) troubles() (all []string) {
 	if since := o.state.saves.fails(); since != "" {
-		all = append(all, "the state has not been saved since "+since+", and the file before stays; the log says why")
+		all = append(all, "the state has not been saved since "+since+", and the previous file stays; the log says why")
 	}
 	if since := o.record.writes.fails(); since != "" {
 		all = append(all, "the record has not been written since "+since+"; the log says why")
 	}
 	if o.ports.keys.Failing() {
-		all = append(all, "a file of tokens or certificates has a problem, and those before stay in use; the log says which")
+		all = append(all, "a file of tokens or certificates has a problem, and the previous ones stay in use; the log says which")
 	}
 	return all
 }
