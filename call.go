@@ -37,10 +37,10 @@ func (o Op) String() string {
 // Call is one call of an [Engine]: its requests, and the settings that belong to no single request.
 type Call struct {
 	Op       Op
-	Requests []Request // not of an OpEach
+	Requests []Request // an OpEach has its own in Each
 
-	Most    int64         // of an OpTakeUpTo; 0 asks whether one more would be admitted
-	Longest time.Duration // of an OpReserveAhead: how far ahead the instant may be
+	Most    int64         // how many times an OpTakeUpTo may take the requests; 0 asks whether one more would be admitted
+	Longest time.Duration // how far ahead the instant of an OpReserveAhead may be
 
 	// Within, if above 0, bounds the time to decide. The end of the context then does not end the call: a client that
 	// leaves cannot make its call undecided. An engine in this process needs no timer for it.
@@ -58,15 +58,15 @@ type Call struct {
 	// identities. Memory refuses them, because it loses no reply.
 	Identity string
 	// Final has the Identity name a refusal, too: a repeated call is then refused again, with the first answer. Without it a
-	// refusal is decided anew, because it counted nothing.
+	// repeated call is decided again, because a refusal counted nothing.
 	Final bool
 
-	// Taken makes an OpReturn the undo of one take, with the Answer.Taken of it. Then a window, a cycle, a log or a gate gets
-	// back only those of the units that still count there, and never others in their place; a bucket gets all of them. That
-	// is how a [Reservation] is settled. Without Taken, units come back to the current window, or the oldest ones leave.
+	// Taken makes an OpReturn undo one take: it is the Answer.Taken of that take. A window, a cycle, a log or a gate then gets
+	// back only those units that still count there, and never others in their place; a bucket gets all of them. A
+	// [Reservation] is settled so. Without Taken, units come back to the current window, or the oldest ones leave.
 	Taken []int64
 
-	Each *Batch // of an OpEach
+	Each *Batch // set for an OpEach alone
 }
 
 // Batch is the calls of an OpEach, which take, reserve ahead, peek, record or return, and room for the answer to each.
@@ -79,19 +79,19 @@ type Batch struct {
 type Answer struct {
 	Decision    Decision
 	Times       int64        // how many times an OpTakeUpTo took the requests; 0 is a refusal
-	Reservation *Reservation // of an OpReserve or OpReserveAhead
-	// Taken is of an admitted OpTake or OpTakeUpTo with a Lease: for each request the instant at which its units were taken, in
-	// nanoseconds by the clock of the engine. See Call.Taken.
+	Reservation *Reservation // set by an OpReserve or OpReserveAhead
+	// Taken is set by an admitted OpTake or OpTakeUpTo with a Lease. It has for each request the instant at which its units
+	// were taken, in nanoseconds by the clock of the engine. See Call.Taken.
 	Taken []int64
-	// Paid is the requests that were taken, one for each request of the call, if some were made in place of others: see
-	// Request.Otherwise. A Return or a Record of what was taken has these. nil means the call's own.
+	// Paid has the requests that were taken, one for each request of the call, if some replaced others: see
+	// Request.Otherwise. Return or Record these. nil means that the call's own were taken.
 	Paid []Request
 }
 
 // Result is one answer of [Engine.Each].
 type Result struct {
 	Decision    Decision
-	Reservation *Reservation // of an OpReserveAhead
+	Reservation *Reservation // set by an OpReserveAhead
 	Taken       []int64      // as in Answer
 	Paid        []Request    // as in Answer
 	Err         error

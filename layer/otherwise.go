@@ -14,12 +14,12 @@ import (
 // mostTries bounds the tries of a call.
 const mostTries = 8
 
-// Otherwise makes the requests that callers give in place of others ([weir.Request.Otherwise]): a floor of one's own, and then a
-// pool that all share.
+// Otherwise makes the requests that callers give in place of others ([weir.Request.Otherwise]): first a floor for each key, for
+// example, and then a pool that all share.
 //
 // A take, reservation or peek is tried with its requests. If one of them refuses it, and has a request to make in its place,
-// that one replaces it, and the call is tried again, all or nothing with the others. So what was refused stays refused, and
-// what is taken is taken whole. A refusal is final if it names a request with nothing in its place, or a [weir.DenyAll]. Nothing
+// that one replaces it, and the call is tried again, all or nothing with the others. So a refusal stays a refusal, and a
+// call takes all that it asks for or nothing. A refusal is final if it names a request with nothing in its place, or a [weir.DenyAll]. Nothing
 // stands in place of a rule with a [weir.Ban]: a banned key gets no pool. Requests for the same rule and key are one request,
 // with the sum of their costs, and are replaced together if each of them can be. A chain has up to 4 requests behind the first,
 // each under another rule, and a call is tried up to 8 times. A TakeUpTo replaces only what does not fit once.
@@ -27,8 +27,8 @@ const mostTries = 8
 // The answer to an admitted call describes what was taken, and Answer.Paid has the requests. A refusal describes the first
 // one; its RetryAfter is the least of all tries, exact if one request has something in its place, and otherwise an upper bound.
 //
-// What is recorded, returned or reset goes to the first requests; to give back what was taken, use its reservation or Paid. An
-// OpReserveAhead of a request with another in its place is an error that is errors.ErrUnsupported. Each makes the calls that were refused
+// A Record, Return or Reset goes to the first requests; to give back what was taken, use its reservation or Paid. An
+// OpReserveAhead of a request with another in its place fails with errors.ErrUnsupported. Each makes the calls that were refused
 // again together.
 //
 // Calls without such requests pass as they are. It is safe for concurrent use.
