@@ -93,7 +93,7 @@ func share(ctx context.Context, o *measure.Options, address string, used usage) 
 		return nil, err
 	}
 	if all, err := control.Keys(ctx, "*user-*").Result(); err != nil || len(all) != keys {
-		return nil, fmt.Errorf("Redis has %d keys of users and error %v, want %d", len(all), err, keys)
+		return nil, fmt.Errorf("found %d keys of users in Redis and error %v, want %d", len(all), err, keys)
 	}
 	return figures, nil
 }
