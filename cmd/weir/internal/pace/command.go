@@ -120,8 +120,11 @@ func (c *commandLine) result() error {
 	if more := c.failed - int64(len(c.failures)); more > 0 {
 		summary += "\n  and " + cli.Plural(more, "more command")
 	}
-	return cli.Fail(fmt.Errorf("pace: %s of %s failed:\n  %s", cli.Thousands(c.failed), cli.Plural(c.ran, "command"), summary),
-		"all other lines were worked on: mend the cause, and give the failed lines to weir pace again")
+	hint := "mend the cause, and give the failed lines to weir pace again"
+	if c.failed < c.ran {
+		hint = "all other lines were worked on: " + hint
+	}
+	return cli.Fail(fmt.Errorf("pace: %s of %s failed:\n  %s", cli.Thousands(c.failed), cli.Plural(c.ran, "command"), summary), hint)
 }
 
 // mostHeld bounds what is held of a stream of a command that runs beside others.
