@@ -146,8 +146,8 @@ func (t *trip) learn(c *caller, r *weir.Result) {
 		found = found || named
 		named = named || !found && i == len(c.group.keys)-1 // the engine of another author may name no key
 		switch {
-		case r.Err != nil:
-			if weir.Unavailable(r.Err) {
+		case r.Err != nil: // perhaps because all have left, which is no failure of the engine
+			if weir.Unavailable(r.Err) && t.leavers < len(t.callers) {
 				k.broke = true
 			}
 		case d.Allowed:

@@ -128,3 +128,33 @@ func TestACallerOfAnotherFlowIsRefusedAtOnceToo(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// The call of a caller that has left ends before the engine's answer. That is no failure of the engine, after which callers
+// pause: the one behind asks at once.
+func TestACallerThatLeavesDuringATripDelaysNobody(t *testing.T) {
+	for _, limit := range []string{"sliding log 100/s", "concurrency 100 lease 30s"} {
+		t.Run(limit, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const way = 5 * time.Millisecond
+				r := rule(t, "r", limit)
+				q := mustQueue(t, newServer(t).Connect(waittest.Network{Way: func() time.Duration { return way }}))
+				for range 5 {
+					impatient, leave := context.WithTimeout(t.Context(), way)
+					go func() { _, _ = q.Acquire(impatient, r.For("k", 2)) }()
+					synctest.Wait()
+					began := time.Now()
+					a, err := q.Acquire(t.Context(), r.For("k", 1))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if took, want := time.Since(began), way+2*way; took > want {
+						t.Errorf("a caller behind one that left after %v went after %v, want %v", way, took, want)
+					}
+					_ = a.Done(t.Context())
+					leave()
+				}
+				time.Sleep(time.Second)
+			})
+		})
+	}
+}
