@@ -133,11 +133,11 @@ const (
 
 // Answer learns from the answer to a request, and notes its order in the ticket.
 func (s *State) Answer(c *Config, t *Ticket, now time.Time, kind Kind, a announce.Announcement) {
+	t.order = s.answered + 1
 	if kind != Failed {
 		s.learn(c, *t, now, a.Quotas)
 	}
 	s.answered++
-	t.order = s.answered
 	s.tokens.answered.add(&t.Need.Tokens)
 	s.log.add(now, s.longestWindow())
 	switch kind {

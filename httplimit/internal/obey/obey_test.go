@@ -22,6 +22,7 @@ func anything(random *rand.Rand) announce.Announcement {
 		a.Quotas = append(a.Quotas, announce.Quota{
 			Name: fmt.Sprint(random.IntN(40)), Unit: announce.Unit(random.IntN(6)), Limit: random.Int64N(20),
 			Window: time.Duration(random.IntN(3)) * 5 * time.Second, Remaining: random.Int64N(8) - 1, Reset: time.Duration(random.IntN(12)-1) * time.Second,
+			Again: time.Duration(max(random.IntN(16)-10, 0)) * time.Second,
 		})
 	}
 	return a
@@ -74,6 +75,38 @@ func TestEachWaitEndsWithATimeOrAnAnswer(t *testing.T) {
 		}
 		if len(s.quotas) > maxQuotas || len(s.log.entries) > maxEntries || sent < 20 {
 			t.Errorf("seed %d: %d quotas, %d entries after %d requests", seed, len(s.quotas), len(s.log.entries), sent)
+		}
+	}
+}
+
+// The answer that used the last unit says when the next one comes back. That instant stands, whether the answer to another
+// request that was in flight comes before or after it, until a request was sent that knew of it.
+func TestTheInstantOfTheLastUnitStands(t *testing.T) {
+	left := func(n int64, again time.Duration) announce.Announcement {
+		return announce.Announcement{RetryAfter: announce.Unknown, Quotas: []announce.Quota{
+			{Name: "q", Limit: 10, Window: time.Second, Remaining: n, Reset: time.Second, Again: again},
+		}}
+	}
+	for _, lastFirst := range []bool{false, true} {
+		c, s := &Config{Spread: func(time.Duration) time.Duration { return 0 }}, State{}
+		opening := s.Start(start, Need{})
+		s.Answer(c, &opening, start, Admitted, left(2, 0))
+		last, other := s.Start(start, Need{}), s.Start(start, Need{}) // the server counts the second one first
+		if lastFirst {
+			s.Answer(c, &last, start, Admitted, left(0, 20*time.Millisecond))
+		}
+		s.Answer(c, &other, start, Admitted, left(1, 0))
+		if !lastFirst {
+			s.Answer(c, &last, start, Admitted, left(0, 20*time.Millisecond))
+		}
+		if wait := s.Wait(start, Need{}).Wait; wait != 20*time.Millisecond {
+			t.Errorf("the last unit's answer first: %t: the next request waits %v, want the 20 ms that it named", lastFirst, wait)
+		}
+		now := start.Add(20 * time.Millisecond)
+		next := s.Start(now, Need{})
+		s.Answer(c, &next, now, Admitted, left(4, 0))
+		if wait := s.Wait(now, Need{}).Wait; wait != 0 {
+			t.Errorf("after an answer with 4 units left a request waits %v", wait)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (q *quota) report(c *Config, s *State, t Ticket, now time.Time, a *announce
 	if a.Window > 0 {
 		q.window = a.Window
 	}
-	if a.Remaining < 0 || q.remaining >= 0 && t.seq < q.reporter.seq {
+	if a.Remaining < 0 || q.remaining >= 0 && q.knowsBetter(t, now, a) {
 		return
 	}
 	q.remaining, q.reporter, q.until, q.back, q.exact = a.Remaining, t, time.Time{}, 0, a.Again > 0
@@ -45,6 +45,16 @@ func (q *quota) report(c *Config, s *State, t Ticket, now time.Time, a *announce
 	if q.hasPolicy() && q.limit-a.Remaining > s.inFlight()+s.log.since(t.at.Add(-q.window)) {
 		q.shared = now.Add(q.window)
 	}
+}
+
+// knowsBetter reports whether the last report tells more than an answer that arrives now: its request was sent later. Of two that
+// were in flight together the server may have counted either one first: then the one that names an instant used the last unit.
+func (q *quota) knowsBetter(t Ticket, now time.Time, a *announce.Quota) bool {
+	names := q.exact && now.Before(q.until)
+	if together := t.answered < q.reporter.order; together && names != (a.Again > 0) {
+		return names
+	}
+	return t.seq < q.reporter.seq
 }
 
 func (q *quota) hasPolicy() bool { return q.unit == announce.Requests && q.limit > 0 && q.window > 0 }
