@@ -2,7 +2,7 @@
 //
 // A [Traffic] takes in one [Line] for each request. Each file says at once what it makes of a line: rules.Config.Decide finds the
 // rules, keys, limits and costs, as in the daemon, and does not depend on the time. Equal outcomes are kept once, so an event is an
-// instant, a client and the number of an outcome for each file (outcome.go).
+// instant, a client and the number of an outcome for each file. Outcomes that differ only in their keys share a shape (outcome.go).
 //
 // [Traffic.Report] decides the events in order of time, because several rules decide one request together: weir.Memory
 // makes the decisions of the daemon, with the time of the log as its clock (decide.go). A stamp is rarely the instant
@@ -12,7 +12,6 @@ package backtest
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -48,7 +47,8 @@ type Recorded struct {
 type Traffic struct {
 	tries    []*try
 	subject  subject
-	clients  *names
+	names    *names // the texts of clients and keys
+	clients  *numbers
 	keyed    []bool // by client: it is a customer, and not an address
 	events   []event
 	numbers  [][]uint32 // by file: the numbers of the outcomes of the events
@@ -85,18 +85,19 @@ const grain = 100_000
 
 // New returns a Traffic without requests.
 func New(files ...File) *Traffic {
-	t := &Traffic{subject: subjectOfFiles(files), clients: newNames(), numbers: make([][]uint32, len(files)), exact: true, mostEvents: mostEvents, mostOutcomes: mostOutcomes}
+	t := &Traffic{subject: subjectOfFiles(files), names: newNames(), numbers: make([][]uint32, len(files)), exact: true, mostEvents: mostEvents, mostOutcomes: mostOutcomes}
+	t.clients = newNumbers(t.names)
 	for _, f := range files {
-		t.tries = append(t.tries, newTry(f))
+		t.tries = append(t.tries, newTry(f, t.names))
 	}
 	return t
 }
 
 // full returns why no further line is taken in, or "".
 func (t *Traffic) full() (why string) {
-	kinds := len(t.clients.texts)
+	kinds := len(t.clients.names)
 	for _, try := range t.tries {
-		kinds += len(try.outcomes)
+		kinds += len(try.outcomes.kept)
 	}
 	switch {
 	case len(t.events) >= t.mostEvents:
@@ -119,10 +120,11 @@ func (t *Traffic) Add(l *Line) error {
 		}
 		t.recorded++
 	}
-	client, err := t.clients.of(l.Client)
+	name, err := t.names.of(l.Client)
 	if err != nil {
 		return err
 	}
+	client := t.clients.of(name)
 	if int(client) == len(t.keyed) {
 		t.keyed = append(t.keyed, l.Keyed)
 	}
@@ -182,7 +184,7 @@ func (t *Traffic) cut(from, to int64) (dropped int64) {
 
 // clientsSeen returns the number of clients that have events, and how many of them are customers.
 func (t *Traffic) clientsSeen() (n, customers int) {
-	seen := make([]bool, len(t.clients.texts))
+	seen := make([]bool, len(t.clients.names))
 	for i := range t.events {
 		if c := t.events[i].client; !seen[c] {
 			seen[c] = true
@@ -220,36 +222,4 @@ func arranged[T any](all []T, order []uint32) []T {
 		to[i] = all[at]
 	}
 	return to
-}
-
-// names gives texts numbers.
-type names struct {
-	ids   map[string]uint32
-	texts []string
-}
-
-func newNames() *names { return &names{ids: map[string]uint32{}} }
-
-func (n *names) of(text []byte) (uint32, error) {
-	if id, ok := n.ids[string(text)]; ok {
-		return id, nil
-	}
-	return n.add(string(text))
-}
-
-func (n *names) ofText(text string) (uint32, error) {
-	if id, ok := n.ids[text]; ok {
-		return id, nil
-	}
-	return n.add(text)
-}
-
-func (n *names) add(text string) (uint32, error) {
-	if uint64(len(n.texts)) >= 1<<32-1 {
-		return 0, fmt.Errorf("backtest: more than %d distinct clients, keys or outcomes", uint32(1<<32-1))
-	}
-	id := uint32(len(n.texts))
-	n.ids[text] = id
-	n.texts = append(n.texts, text)
-	return id, nil
 }

@@ -42,7 +42,7 @@ type eventState struct {
 }
 
 // unsure calls each with every event whose decision is unsure.
-func (t *Traffic) unsure(r *result, each func(event int, o *outcome)) error {
+func (t *Traffic) unsure(r *result, each func(event int, o outcome)) error {
 	b, at := t.newBounds(r), r.at
 	if len(b.states) == 0 {
 		return nil
@@ -71,15 +71,15 @@ func (t *Traffic) unsure(r *result, each func(event int, o *outcome)) error {
 	return nil
 }
 
-func (t *Traffic) outcome(at int, s *eventState) *outcome {
-	return t.tries[at].outcomes[t.numbers[at][s.event]]
+func (t *Traffic) outcome(at int, s *eventState) outcome {
+	return t.tries[at].outcomes.of(t.numbers[at][s.event])
 }
 
 // newBounds finds the events that need engines.
 func (t *Traffic) newBounds(r *result) *bounds {
 	b := &bounds{keyring: r.keyring, strict: newWorld(), lenient: newWorld(), turn: 1}
 	for i, number := range t.numbers[r.at] {
-		if !b.quiet[number] && len(b.outcomes[number].asks) > 0 {
+		if !b.quiet[number] && len(b.outcomes.of(number).asks) > 0 {
 			b.states = append(b.states, eventState{event: uint32(i)})
 		}
 	}
@@ -99,17 +99,17 @@ func (b *bounds) order(of func(s *eventState) int64) []uint32 {
 }
 
 // begin finds out whether an event is certainly refused. Otherwise it is pending until its end.
-func (b *bounds) begin(s *eventState, e *event, o *outcome) error {
+func (b *bounds) begin(s *eventState, e *event, o outcome) error {
 	from, to := e.from(), e.to()
 	for i := range o.asks {
-		k := b.key(o, i)
+		k := b.key(&o, i)
 		if k.never || k.odd || k.chained || k.mayBeBanned() {
 			continue
 		}
-		if err := b.heal(k, from, o.alone(i)); err != nil {
+		if err := b.heal(k, from, b.alone(&o, i)); err != nil {
 			return err
 		}
-		fits, err := b.lenient.peek(to-1, o.alone(i))
+		fits, err := b.lenient.peek(to-1, b.alone(&o, i))
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (b *bounds) begin(s *eventState, e *event, o *outcome) error {
 		return nil
 	}
 	for i := range o.asks {
-		k := b.key(o, i)
+		k := b.key(&o, i)
 		if k.n == 0 {
 			k.began = from
 		}
@@ -131,8 +131,8 @@ func (b *bounds) begin(s *eventState, e *event, o *outcome) error {
 }
 
 // alone returns a request without what is asked in its place: the engines of bounds try no pool.
-func (o *outcome) alone(i int) weir.Request {
-	q := o.requests[i]
+func (b *bounds) alone(o *outcome, i int) weir.Request {
+	q := b.keyed(o, o.requests[i], o.asks[i], nil)
 	q.Otherwise = nil
 	return q
 }
@@ -147,28 +147,28 @@ func (b *bounds) heal(k *boundKey, from int64, q weir.Request) error {
 }
 
 // end reports whether the decision on an event is sure.
-func (b *bounds) end(s *eventState, e *event, o *outcome) (sure bool, err error) {
+func (b *bounds) end(s *eventState, e *event, o outcome) (sure bool, err error) {
 	if s.refused {
 		return true, nil
 	}
 	b.turn++
-	if sure, err = b.room(s, o); err != nil {
+	if sure, err = b.room(s, &o); err != nil {
 		return false, err
 	}
 	for i := range o.asks {
-		k := b.key(o, i)
+		k := b.key(&o, i)
 		k.n--
 		k.pending -= o.requests[i].Cost
 		if k.never {
 			continue
 		}
-		d, err := b.strict.record(&k.strict, e.to()-1, o.alone(i))
+		d, err := b.strict.record(&k.strict, e.to()-1, b.alone(&o, i))
 		if err != nil {
 			return false, err
 		}
 		k.full = k.full || d.Unrecorded
 		if sure && !b.lenient.passed(&k.lenient, e.from()) {
-			if _, err := b.lenient.record(&k.lenient, e.from(), o.alone(i)); err != nil {
+			if _, err := b.lenient.record(&k.lenient, e.from(), b.alone(&o, i)); err != nil {
 				return false, err
 			}
 		}
@@ -185,7 +185,7 @@ func (b *bounds) room(s *eventState, o *outcome) (sure bool, err error) {
 			continue
 		}
 		at := max(k.began, k.strict.at)
-		all := o.alone(i)
+		all := b.alone(o, i)
 		all.Cost = k.pending
 		fits, err := b.strict.peek(at, all)
 		if err != nil {

@@ -110,13 +110,13 @@ func decisions(t testing.TB, config *rules.Config, requests []happened, exact bo
 			}
 		}
 	}
-	r, err := traffic.decide(0, func() {}, func(event int, _ *outcome, d decision) {
+	r, err := traffic.decide(0, func() {}, func(event int, _ outcome, d decision) {
 		allowed[place[event]], sure[place[event]] = d.Allowed, true
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := traffic.unsure(r, func(event int, _ *outcome) { sure[place[event]] = false }); err != nil {
+	if err := traffic.unsure(r, func(event int, _ outcome) { sure[place[event]] = false }); err != nil {
 		t.Fatal(err)
 	}
 	return allowed, sure

@@ -41,11 +41,12 @@ type rowResult struct {
 type decision struct {
 	weir.Decision
 	by   int            // the row that refuses, or -1
+	call []weir.Request // that an engine decided
 	paid []weir.Request // what was taken, if some of it in place of others
 }
 
 // decide decides the events in order. It calls each, if it is not nil, with the decision on each of them.
-func (t *Traffic) decide(at int, progress func(), each func(event int, o *outcome, d decision)) (*result, error) {
+func (t *Traffic) decide(at int, progress func(), each func(event int, o outcome, d decision)) (*result, error) {
 	try := t.tries[at]
 	r := &result{keyring: t.newKeyring(at), rows: make([]rowResult, len(try.rows)), lacks: map[string]int64{}, clients: map[uint32]bool{}}
 	if len(t.events) > 0 {
@@ -59,15 +60,15 @@ func (t *Traffic) decide(at int, progress func(), each func(event int, o *outcom
 	for i := range t.events {
 		engine.At(t.events[i].at)
 		number := t.numbers[at][i]
-		o := try.outcomes[number]
-		d, err := o.decide(engine, chains, r.quiet[number])
+		o := try.outcomes.of(number)
+		d, err := try.decide(&o, engine, chains, r.quiet[number])
 		if err != nil {
 			return nil, fmt.Errorf("backtest: %s: %w", try.name, err)
 		}
-		if err := t.count(r, &t.events[i], o, d); err != nil {
+		if err := t.count(r, &t.events[i], &o, d); err != nil {
 			return nil, err
 		}
-		if err := t.tryBeside(r, &t.events[i], o, engine); err != nil {
+		if err := t.tryBeside(r, &t.events[i], &o, engine); err != nil {
 			return nil, err
 		}
 		if each != nil {
@@ -80,7 +81,7 @@ func (t *Traffic) decide(at int, progress func(), each func(event int, o *outcom
 
 // decide makes the call of the engine, or of that for requests in place of others, unless the rules decide without it, or the keys
 // admit everything.
-func (o *outcome) decide(engine, chains weir.Engine, quiet bool) (d decision, err error) {
+func (t *try) decide(o *outcome, engine, chains weir.Engine, quiet bool) (d decision, err error) {
 	d.by = -1
 	switch {
 	case o.fate == admitted || quiet:
@@ -89,13 +90,15 @@ func (o *outcome) decide(engine, chains weir.Engine, quiet bool) (d decision, er
 		d.by = o.by
 	case o.links != nil:
 		var a weir.Answer
-		a, err = chains.Do(context.Background(), weir.Call{Op: weir.OpTake, Requests: o.requests})
+		d.call = t.call(o)
+		a, err = chains.Do(context.Background(), weir.Call{Op: weir.OpTake, Requests: d.call})
 		d.Decision, d.paid = a.Decision, a.Paid
 	default:
-		d.Decision, err = engine.Take(context.Background(), o.requests...)
+		d.call = t.call(o)
+		d.Decision, err = engine.Take(context.Background(), d.call...)
 	}
 	if err == nil && !d.Allowed && d.by < 0 {
-		d.by = o.refusedBy(&d.Decision)
+		d.by = o.refusedBy(&d)
 	}
 	return d, err
 }
@@ -103,21 +106,21 @@ func (o *outcome) decide(engine, chains weir.Engine, quiet bool) (d decision, er
 // payer returns the key that paid for a request, and its cost. other reports that it is not the one that was asked.
 func (o *outcome) payer(i int, d *decision) (by ask, cost int64, other bool) {
 	if d.paid == nil {
-		return o.asks[i], o.requests[i].Cost, false
+		return o.ask(o.asks[i]), o.requests[i].Cost, false
 	}
 	n := 0
-	for q := o.requests[i].Otherwise; q != nil; q = q.Otherwise {
+	for q := d.call[i].Otherwise; q != nil; q = q.Otherwise {
 		if q.Key == d.paid[i].Key && q.Rule.Name() == d.paid[i].Rule.Name() {
-			return o.links[i][n], q.Cost, true
+			return o.ask(o.links[i][n]), q.Cost, true
 		}
 		n++
 	}
-	return o.asks[i], o.requests[i].Cost, false
+	return o.ask(o.asks[i]), o.requests[i].Cost, false
 }
 
 // refusedBy returns the row of the rule that a refusal names.
-func (o *outcome) refusedBy(d *weir.Decision) int {
-	at := slices.IndexFunc(o.requests, func(q weir.Request) bool { return q.Key == d.Key && q.Rule.Name() == d.Rule })
+func (o *outcome) refusedBy(d *decision) int {
+	at := slices.IndexFunc(d.call, func(q weir.Request) bool { return q.Key == d.Key && q.Rule.Name() == d.Decision.Rule })
 	return o.asks[max(at, 0)].row
 }
 
@@ -142,8 +145,8 @@ func (t *Traffic) count(r *result, e *event, o *outcome, d decision) error {
 			by, cost, other := o.payer(i, &d)
 			if other {
 				r.rows[a.row].paid++
-				a = by
 			}
+			a = by
 			t.countRow(r, a, e, d.Decision, cost)
 			if !o.open && e.recorded && e.admitted != d.Allowed {
 				r.rows[a.row].otherwise++
@@ -151,10 +154,7 @@ func (t *Traffic) count(r *result, e *event, o *outcome, d decision) error {
 		}
 	}
 	if o.fate != asked && o.by >= 0 && !(o.open && r.try.rows[o.by].rule == nil) { // an undecided rule may match
-		key, err := r.try.rows[o.by].keys.ofText(t.clients.texts[e.client])
-		if err != nil {
-			return err
-		}
+		key := r.try.rows[o.by].keys.of(t.clients.names[e.client])
 		t.countRow(r, ask{row: o.by, key: key, plan: -1}, e, d.Decision, 1)
 	}
 	for i, l := range o.lacks {
@@ -199,11 +199,11 @@ func (t *Traffic) countRow(r *result, a ask, e *event, d weir.Decision, units in
 // tryBeside has shadows and candidates decide, each in a call of its own.
 func (t *Traffic) tryBeside(r *result, e *event, o *outcome, engine weir.Engine) error {
 	for i, a := range o.besides {
-		d, err := engine.Take(context.Background(), o.beside[i])
+		d, err := engine.Take(context.Background(), r.keyed(o, o.beside[i], a, nil))
 		if err != nil {
 			return err
 		}
-		t.countRow(r, a, e, d, o.beside[i].Cost)
+		t.countRow(r, o.ask(a), e, d, o.beside[i].Cost)
 	}
 	return nil
 }

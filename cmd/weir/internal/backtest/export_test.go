@@ -27,11 +27,11 @@ func (t *Traffic) Decisions(at int) ([]Decision, error) {
 	}
 	slices.SortStableFunc(place, func(a, b int) int { return cmp.Compare(t.events[a].at, t.events[b].at) })
 	t.sort()
-	r, err := t.decide(at, func() {}, func(event int, o *outcome, d decision) {
+	r, err := t.decide(at, func() {}, func(event int, o outcome, d decision) {
 		all[place[event]] = Decision{d.Allowed, true, o.open}
 	})
 	if err == nil && !t.exact {
-		err = t.unsure(r, func(event int, _ *outcome) { all[place[event]].Sure = false })
+		err = t.unsure(r, func(event int, _ outcome) { all[place[event]].Sure = false })
 	}
 	return all, err
 }

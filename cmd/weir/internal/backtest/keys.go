@@ -15,8 +15,8 @@ import (
 // capacity in that time, or count for that time at most. The other half makes up for the rounding of a limit.
 type keyring struct {
 	*try
-	at     int            // the number of the file
-	bases  map[*names]int // of the keys of a row
+	at     int   // the number of the file
+	bases  []int // of the keys of a row
 	keys   []boundKey
 	limits map[*weir.Rule]*facts
 	quiet  []bool // by outcome: all of its keys admit
@@ -61,33 +61,37 @@ type busy struct {
 }
 
 func (t *Traffic) newKeyring(at int) *keyring {
-	b := &keyring{try: t.tries[at], at: at, bases: map[*names]int{}, limits: map[*weir.Rule]*facts{}}
-	size := 0
+	b := &keyring{try: t.tries[at], at: at, limits: map[*weir.Rule]*facts{}}
+	size, bases := 0, map[*numbers]int{}
 	for _, row := range b.rows {
-		if _, known := b.bases[row.keys]; !known {
-			b.bases[row.keys] = size
-			size += len(row.keys.texts)
+		base, known := bases[row.keys]
+		if !known {
+			base, bases[row.keys] = size, size
+			size += len(row.keys.names)
 		}
+		b.bases = append(b.bases, base)
 	}
 	b.keys = make([]boundKey, size)
 	for i := range b.keys {
 		never := counted{math.MinInt64, math.MinInt64}
 		b.keys[i].strict, b.keys[i].lenient, b.keys[i].busy.stretch = never, never, math.MinInt64
 	}
-	events, spreads := make([]int64, len(b.outcomes)), make([]int64, len(b.outcomes)) // with this outcome
+	events, spreads := make([]int64, len(b.outcomes.kept)), make([]int64, len(b.outcomes.kept)) // with this outcome
 	for i, number := range t.numbers[at] {
 		events[number]++
 		spreads[number] = max(spreads[number], t.events[i].to()-t.events[i].from())
 	}
 	for number, n := range events {
 		if n > 0 { // otherwise its events were cut
-			b.total(b.outcomes[number], n, spreads[number])
+			o := b.outcomes.of(uint32(number))
+			b.total(&o, n, spreads[number])
 		}
 	}
 	b.settle(func(k *boundKey) int64 { return k.total })
 	for i, number := range t.numbers[at] {
 		if !b.quiet[number] {
-			b.note(b.outcomes[number], t.events[i].at)
+			o := b.outcomes.of(number)
+			b.note(&o, t.events[i].at)
 		}
 	}
 	b.settle(func(k *boundKey) int64 { return times(k.busy.most, 2) })
@@ -142,19 +146,19 @@ func (b *keyring) settle(units func(*boundKey) int64) {
 		k := &b.keys[i]
 		k.never = k.never || k.limit != nil && !k.odd && !k.facts.delays && k.facts.capacity >= max(units(k), 1)
 	}
-	b.quiet = make([]bool, len(b.outcomes))
-	for i := range b.outcomes {
-		o := b.outcomes[i]
+	b.quiet = make([]bool, len(b.outcomes.kept))
+	for i := range b.outcomes.kept {
+		o := b.outcomes.of(uint32(i))
 		b.quiet[i] = o.fate == asked
 		for j := range o.asks {
-			b.quiet[i] = b.quiet[i] && b.key(o, j).never
+			b.quiet[i] = b.quiet[i] && b.key(&o, j).never
 		}
 	}
 }
 
 func (b *keyring) key(o *outcome, i int) *boundKey {
-	a := o.asks[i]
-	return &b.keys[b.bases[b.rows[a.row].keys]+int(a.key)]
+	a := &o.asks[i]
+	return &b.keys[b.bases[a.row]+int(o.keys[a.key])]
 }
 
 func (b *keyring) factsOf(rule *weir.Rule) *facts {

@@ -60,7 +60,8 @@ func TestAnEngineAdmitsWhatNeedsNone(t *testing.T) {
 		for _, i := range order {
 			now = instants[i]
 			number := traffic.numbers[0][i]
-			d, err := keys.outcomes[number].decide(engine, nil, false)
+			o := keys.outcomes.of(number)
+			d, err := keys.decide(&o, engine, nil, false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -65,7 +65,7 @@ func (r *result) wanting(at int) *wanting {
 			return nil
 		}
 	}
-	w := &wanting{row: row, result: got, keys: make([]*wantingKey, len(row.keys.texts)), plans: make([]most, max(1, len(row.plans)))}
+	w := &wanting{row: row, result: got, keys: make([]*wantingKey, len(row.keys.names)), plans: make([]most, max(1, len(row.plans)))}
 	found := false
 	for id := range w.keys {
 		if got.tally.Refuses(uint32(id)) {
@@ -80,13 +80,13 @@ func (r *result) wanting(at int) *wanting {
 
 // collect gives the keys their requests, in order of time.
 func (t *Traffic) collect(at int, try *try, all []*wanting) {
-	of := make([]bool, len(try.outcomes)) // whether an outcome has such a key
+	of := make([]bool, len(try.outcomes.kept)) // whether an outcome has such a key
 	has := func(a ask) bool { w := all[a.row]; return w != nil && w.keys[a.key] != nil }
-	for i := range try.outcomes {
-		o := try.outcomes[i]
+	for i := range try.outcomes.kept {
+		o := try.outcomes.of(uint32(i))
 		for _, asks := range [...][]ask{o.asks, o.besides} {
 			for _, a := range asks {
-				of[i] = of[i] || has(a)
+				of[i] = of[i] || has(o.ask(a))
 			}
 		}
 	}
@@ -94,14 +94,14 @@ func (t *Traffic) collect(at int, try *try, all []*wanting) {
 		if !of[number] {
 			continue
 		}
-		o := try.outcomes[number]
+		o := try.outcomes.of(number)
 		for j, a := range o.asks {
-			if has(a) {
+			if a = o.ask(a); has(a) {
 				all[a.row].keys[a.key].add(t.events[i].at, a, &o.requests[j])
 			}
 		}
 		for j, a := range o.besides {
-			if has(a) {
+			if a = o.ask(a); has(a) {
 				all[a.row].keys[a.key].add(t.events[i].at, a, &o.beside[j])
 			}
 		}
@@ -138,7 +138,7 @@ func (w *wanting) settle() {
 // tell adds what was found to the report of the row.
 func (w *wanting) tell(l *replay.LimitReport) {
 	for i := range l.WorstKeys {
-		id, known := w.row.keys.ids[l.WorstKeys[i].Key]
+		id, known := w.row.keys.find(l.WorstKeys[i].Key)
 		if !known || w.keys[id] == nil {
 			continue
 		}

@@ -6,53 +6,20 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
-	"github.com/weirflow/weir/internal/replay"
 )
 
-// try is a file on trial, with the outcomes of requests.
-type try struct {
-	name       string
-	config     *rules.Config
-	rows       []*row
-	rowOf      map[*rules.Rule]int // of the rule itself
-	candidates map[*rules.Rule]int
-	named      map[*rules.Rule]bool // by a recording
-
-	outcome   rules.Outcome // of the request that is read
-	limits    map[*weir.Rule]limit
-	known     map[string]uint32 // the numbers of outcomes by their form
-	outcomes  []*outcome
-	signature []byte
-}
-
-// row is a rule or a candidate, or one of the three that decide without a rule.
-type row struct {
-	rule   *rules.Rule // nil of the last three
-	text   string      // of the limit
-	name   string
-	beside bool   // a shadow or a candidate
-	unit   string // of its costs, or "" for requests
-	plans  []plan // of a rule that has any
-	keys   *names // that the rule decides by; shared with the rule whose budget it counts in
-}
-
-// outcome is the outcome of a request under a file.
-type outcome struct {
+// shape is the outcome of a request under a file but for the texts of its keys, so few shapes make many outcomes.
+type shape struct {
 	fate     fate
 	by       int            // the row that refuses or admits without an engine, or -1
 	open     bool           // an undecided rule may change the answer
-	requests []weir.Request // of one call
+	requests []weir.Request // of one call. Their keys are those of the first outcome: see keyed
 	asks     []ask          // the same, by their rows
 	links    [][]ask        // of each request what is asked in its place, in order; nil if there is nothing
 	beside   []weir.Request
 	besides  []ask
 	lacks    []lack
-}
-
-// limit is the limit of a request, as far as it is known.
-type limit struct {
-	number int
-	after  int64 // refusals that begin its ban; 0 without one
+	places   []keyPlace // of the keys of all of these
 }
 
 type fate uint8
@@ -66,10 +33,13 @@ const (
 // ask is a key of a row.
 type ask struct {
 	row   int
-	key   uint32
-	plan  int   // of the row
-	after int64 // refusals that begin the ban of the rule; 0 without one
+	key   uint32 // in a shape: its place among the keys of the outcome
+	plan  int    // of the row
+	after int64  // refusals that begin the ban of the rule; 0 without one
 }
+
+// keyPlace is the row of a key, and the place of its text among those of the request.
+type keyPlace struct{ row, text int }
 
 // lack is an attribute that a log lacks, and the row of the rule that depends on it.
 type lack struct {
@@ -77,172 +47,208 @@ type lack struct {
 	attribute string
 }
 
-func newTry(f File) *try {
-	t := &try{name: f.Name, config: f.Config, rowOf: map[*rules.Rule]int{}, candidates: map[*rules.Rule]int{},
-		named: map[*rules.Rule]bool{}, limits: map[*weir.Rule]limit{}, known: map[string]uint32{}}
-	add := func(r *rules.Rule, name, text string, beside bool) int {
-		at := &row{rule: r, name: name, text: text, beside: beside, keys: newNames()}
-		if r != nil {
-			at.unit, at.plans = unitOf(f.Config, r), plansOf(r, text)
-		}
-		t.rows = append(t.rows, at)
-		return len(t.rows) - 1
-	}
-	for _, r := range f.Config.Rules {
-		t.rowOf[r] = add(r, r.Name, r.Text(), r.Shadow)
-		if r.Candidate != nil {
-			t.candidates[r] = add(r, r.Name+"~candidate", rules.LimitText(r.Candidate), true)
-		}
-	}
-	for r, at := range t.rowOf {
-		if r.Budget != "" {
-			t.rows[at].keys = t.rows[t.rowOf[f.Config.Rule(r.Budget)]].keys
-		}
-	}
-	add(nil, "", "default: allow", false)
-	add(nil, "", "default: deny", false)
-	add(nil, "", "paths that servers may read differently", false)
-	return t
+// outcome is the outcome of a request: a shape and its keys.
+type outcome struct {
+	*shape
+	keys []uint32 // by their rows, in the order of the places
 }
 
-// recorded adds a request of a recording to the outcome of its call.
-func (t *try) recorded(l *Recorded) {
-	if t.config.Recorded(l.Rule, l.Key, l.Hashed, l.Cost, &t.outcome) {
-		t.named[t.config.Rule(l.Rule)] = true
-	}
-	if len(t.outcome.Requests) == 0 {
-		t.outcome.Verdict, t.outcome.Reason = rules.Allow, rules.ByDefault
-	} else {
-		t.outcome.Verdict, t.outcome.Reason = rules.Ask, ""
-	}
+// ask returns an ask of the shape with the key of the outcome.
+func (o *outcome) ask(of ask) ask {
+	of.key = o.keys[of.key]
+	return of
+}
+
+// outcomes are those of a file, each once.
+type outcomes struct {
+	shapes  []*shape
+	byForm  map[string]uint32 // the numbers of shapes
+	lists   map[list]uint32   // the numbers of lists of several texts
+	kept    []kept            // by number
+	byTexts map[uint64]uint32 // the numbers of outcomes, by a shape and a list of texts
+	keys    []uint32          // of all outcomes
+}
+
+// kept is an outcome that is kept: its shape, and the place of the first of its keys.
+type kept struct{ shape, keys uint32 }
+
+// list is a list of texts: the last, and the number of the list before it. One text is the list with its own number.
+type list struct{ before, text, texts uint32 }
+
+func newOutcomes() outcomes {
+	return outcomes{byForm: map[string]uint32{}, lists: map[list]uint32{}, byTexts: map[uint64]uint32{}}
+}
+
+func (all *outcomes) of(number uint32) outcome {
+	kept := all.kept[number]
+	s := all.shapes[kept.shape]
+	return outcome{s, all.keys[kept.keys:][:len(s.places)]}
 }
 
 // number returns the number of the outcome of the request that is read.
 func (t *try) number() (uint32, error) {
-	var space [32]ask
-	asks, err := t.sign(space[:0])
-	if err != nil {
+	if t.outcome.Verdict != rules.Ask { // other rules were read before the one that refuses; they count nothing
+		t.outcome.Requests, t.outcome.Rules = t.outcome.Requests[:0], t.outcome.Rules[:0]
+	}
+	if err := t.sign(); err != nil {
 		return 0, err
 	}
-	if number, ok := t.known[string(t.signature)]; ok {
-		return number, nil
+	all := &t.outcomes
+	shape, ok := all.byForm[string(t.form)]
+	if !ok {
+		shape = uint32(len(all.shapes))
+		all.byForm[string(t.form)] = shape
+		all.shapes = append(all.shapes, t.newShape())
 	}
-	number := uint32(len(t.outcomes))
-	t.known[string(t.signature)] = number
-	t.outcomes = append(t.outcomes, t.kept(asks))
+	texts := uint64(shape)<<32 | uint64(all.listOf(t.texts[1:]))
+	number, ok := all.byTexts[texts]
+	if !ok {
+		number = uint32(len(all.kept))
+		all.byTexts[texts] = number
+		all.kept = append(all.kept, kept{shape, uint32(len(all.keys))})
+		for _, p := range t.places {
+			all.keys = append(all.keys, t.rows[p.row].keys.of(t.texts[p.text]))
+		}
+	}
 	return number, nil
 }
 
-// sign writes the form of the outcome, which differs from that of each other one, and returns its keys.
-func (t *try) sign(asks []ask) ([]ask, error) {
+// listOf returns the number of a list of texts, which no other list of as many has.
+func (all *outcomes) listOf(texts []uint32) (number uint32) {
+	for i, text := range texts {
+		if i == 0 {
+			number = text
+			continue
+		}
+		of := list{number, text, uint32(i)}
+		next, ok := all.lists[of]
+		if !ok {
+			next = uint32(len(all.lists))
+			all.lists[of] = next
+		}
+		number = next
+	}
+	return number
+}
+
+// sign writes the form of the shape, which differs from that of each other one, and notes the keys and their texts.
+func (t *try) sign() error {
 	o := &t.outcome
-	s := append(t.signature[:0], byte(o.Verdict), byte(len(o.Reason)))
+	t.texts, t.places = append(t.texts[:0], 0), t.places[:0]
+	s := append(t.form[:0], byte(o.Verdict), byte(len(o.Reason)))
 	if o.Rule != nil {
 		s = binary.AppendUvarint(s, uint64(t.rowOf[o.Rule])+1)
 	}
-	s = append(s, byte(len(o.Requests)), byte(len(o.Beside)))
+	t.form = append(s, byte(len(o.Requests)), byte(len(o.Beside)))
 	for i := range len(o.Requests) + len(o.Beside) {
 		q, row := t.request(i)
-		a, err := t.form(&s, q, row)
-		if err != nil {
-			return nil, err
+		if err := t.signRequest(q, row); err != nil {
+			return err
 		}
-		asks = append(asks, a)
 		for q = q.Otherwise; q != nil; q = q.Otherwise {
-			s = append(s, 1)
-			if _, err = t.form(&s, q, t.poolRow(q)); err != nil {
-				return nil, err
+			t.form = append(t.form, 1)
+			if err := t.signRequest(q, t.poolRow(q)); err != nil {
+				return err
 			}
 		}
-		s = append(s, 0)
+		t.form = append(t.form, 0)
 	}
 	for _, u := range o.Undecided {
-		s = append(binary.AppendUvarint(s, uint64(t.rowOf[u.Rule])), u.Attribute...)
-		s = append(s, 0)
+		t.form = append(binary.AppendUvarint(t.form, uint64(t.rowOf[u.Rule])), u.Attribute...)
+		t.form = append(t.form, 0)
 	}
-	t.signature = s
-	return asks, nil
+	return nil
 }
 
-// form writes the form of a request that belongs to a row, and returns its key.
-func (t *try) form(s *[]byte, q *weir.Request, row int) (ask, error) {
-	key, err := t.rows[row].keys.ofText(q.Key)
+// signRequest writes the form of a request that belongs to a row, and notes its key.
+func (t *try) signRequest(q *weir.Request, row int) error {
+	text, err := t.textOf(q.Key)
 	if err != nil {
-		return ask{}, err
+		return err
 	}
-	known := t.limitOf(q.Rule)
-	for _, n := range [...]uint64{uint64(row), uint64(key), uint64(known.number), uint64(q.Cost)} {
-		*s = binary.AppendUvarint(*s, n)
+	for _, n := range [...]uint64{uint64(row), uint64(text), uint64(t.limitOf(q.Rule).number), uint64(q.Cost)} {
+		t.form = binary.AppendUvarint(t.form, n)
 	}
-	return ask{row: row, key: key, after: known.after}, nil
+	t.places = append(t.places, keyPlace{row, text})
+	return nil
 }
 
-func (t *try) limitOf(rule *weir.Rule) limit {
-	known, ok := t.limits[rule]
-	if !ok {
-		known = limit{len(t.limits), replay.StrikesOf(rule.Limits())}
-		t.limits[rule] = known
+// textOf returns the place of a key among the texts.
+func (t *try) textOf(key string) (int, error) {
+	name, err := uint32(0), error(nil)
+	if key != "" {
+		name, err = t.names.ofKey(key)
 	}
-	return known
+	at := slices.Index(t.texts, name)
+	if at < 0 {
+		at = len(t.texts)
+		t.texts = append(t.texts, name)
+	}
+	return at, err
 }
 
-// poolRow returns the row of the request asked in place of a request.
-func (t *try) poolRow(q *weir.Request) int { return t.rowOf[t.config.Rule(q.Rule.Name())] }
-
-// linksOf returns what is asked in place of each request of the call, or nil. Their keys are known.
-func (t *try) linksOf(requests []weir.Request) (links [][]ask) {
-	for i := range requests {
-		for q := requests[i].Otherwise; q != nil; q = q.Otherwise {
-			if links == nil {
-				links = make([][]ask, len(requests))
-			}
-			row := t.rows[t.poolRow(q)]
-			links[i] = append(links[i], ask{t.poolRow(q), row.keys.ids[q.Key], row.planOf(q.Rule), t.limitOf(q.Rule).after})
+// newShape returns the shape of the request that is read. It takes the requests in the order of sign.
+func (t *try) newShape() *shape {
+	o := &t.outcome
+	s := &shape{by: -1, requests: slices.Clone(o.Requests), beside: slices.Clone(o.Beside), open: o.Open(), places: slices.Clone(t.places)}
+	key := uint32(0)
+	next := func(q *weir.Request, row int) ask {
+		key++
+		return ask{row, key - 1, t.rows[row].planOf(q.Rule), t.limitOf(q.Rule).after}
+	}
+	links, linked := make([][]ask, len(o.Requests)+len(o.Beside)), false
+	for i := range links {
+		q, row := t.request(i)
+		s.asks = append(s.asks, next(q, row))
+		for q = q.Otherwise; q != nil; q = q.Otherwise {
+			links[i], linked = append(links[i], next(q, t.poolRow(q))), true
 		}
 	}
-	return links
-}
-
-// request returns one of the requests of the outcome, first those of the call, and the row that it belongs to.
-func (t *try) request(i int) (q *weir.Request, row int) {
-	o := &t.outcome
-	if i < len(o.Requests) {
-		return &o.Requests[i], t.rowOf[o.Rules[i]]
+	s.asks, s.besides = s.asks[:len(o.Requests):len(o.Requests)], s.asks[len(o.Requests):]
+	if linked {
+		s.links = links[:len(o.Requests)]
 	}
-	i -= len(o.Requests)
-	rule := o.BesideRules[i]
-	if rule.Shadow {
-		return &o.Beside[i], t.rowOf[rule]
-	}
-	return &o.Beside[i], t.candidates[rule]
-}
-
-// kept returns the outcome to keep.
-func (t *try) kept(asks []ask) *outcome {
-	o := &t.outcome
-	k := &outcome{by: -1, requests: slices.Clone(o.Requests), beside: slices.Clone(o.Beside), open: o.Open()}
-	for i := range asks {
-		q, row := t.request(i)
-		asks[i].plan = t.rows[row].planOf(q.Rule)
-	}
-	k.asks, k.besides = slices.Clone(asks[:len(o.Requests)]), slices.Clone(asks[len(o.Requests):])
-	switch {
-	case o.Rule != nil:
-		k.by = t.rowOf[o.Rule]
-	case o.Verdict == rules.Allow && o.Reason == rules.ByDefault:
-		k.by = len(t.rows) - 3
-	case o.Verdict == rules.Refuse && o.Reason == rules.ByDefault:
-		k.by = len(t.rows) - 2
-	case o.Verdict == rules.Refuse:
-		k.by = len(t.rows) - 1
-	}
-	k.fate = [...]fate{rules.Ask: asked, rules.Allow: admitted, rules.Refuse: refused}[o.Verdict]
-	if k.fate != asked { // other rules were read before the one that refuses; they count nothing
-		k.requests, k.asks = nil, nil
-	}
-	k.links = t.linksOf(k.requests)
+	s.by, s.fate = t.bySelf(), [...]fate{rules.Ask: asked, rules.Allow: admitted, rules.Refuse: refused}[o.Verdict]
 	for _, u := range o.Undecided {
-		k.lacks = append(k.lacks, lack{t.rowOf[u.Rule], u.Attribute})
+		s.lacks = append(s.lacks, lack{t.rowOf[u.Rule], u.Attribute})
 	}
-	return k
+	return s
+}
+
+// bySelf returns the row that refuses or admits the request that is read without an engine, or -1.
+func (t *try) bySelf() int {
+	switch o := &t.outcome; {
+	case o.Rule != nil:
+		return t.rowOf[o.Rule]
+	case o.Verdict == rules.Allow && o.Reason == rules.ByDefault:
+		return len(t.rows) - 3
+	case o.Verdict == rules.Refuse && o.Reason == rules.ByDefault:
+		return len(t.rows) - 2
+	case o.Verdict == rules.Refuse:
+		return len(t.rows) - 1
+	}
+	return -1
+}
+
+// keyed returns a request of the shape with the key of the outcome, which belongs to a row, and so what is asked in its place.
+func (t *try) keyed(o *outcome, q weir.Request, of ask, links []ask) weir.Request {
+	q.Key = t.rows[of.row].keys.text(o.keys[of.key])
+	if len(links) > 0 {
+		other := t.keyed(o, *q.Otherwise, links[0], links[1:])
+		q.Otherwise = &other
+	}
+	return q
+}
+
+// call returns the requests of the call of an outcome, until the next one.
+func (t *try) call(o *outcome) []weir.Request {
+	t.asked = t.asked[:0]
+	for i, of := range o.asks {
+		var links []ask
+		if o.links != nil {
+			links = o.links[i]
+		}
+		t.asked = append(t.asked, t.keyed(o, o.requests[i], of, links))
+	}
+	return t.asked
 }

@@ -45,14 +45,14 @@ func (t *Traffic) Report(o Options) (replay.Report, error) {
 		report.Unshown = append(report.Unshown, t.unshown(at, report.First, report.Last)...)
 	}
 	if len(results) == 2 {
-		report.Difference = replay.Differ(results[0].all, results[1].all, t.clients.texts, o.Top)
+		report.Difference = replay.Differ(results[0].all, results[1].all, t.clients.texts(), o.Top)
 	}
 	return report, nil
 }
 
 // instants returns those of the requests of each client, in order of time. The events must be in this order.
 func (t *Traffic) instants() iter.Seq[[]int64] {
-	ends := make([]int, len(t.clients.texts)) // of the part of each client
+	ends := make([]int, len(t.clients.names)) // of the part of each client
 	for i := range t.events {
 		ends[t.events[i].client]++
 	}
@@ -98,7 +98,7 @@ func (t *Traffic) decideAll(o Options) (results []*result, err error) {
 
 // findUnsure counts the decisions that the bounds of stamps leave open.
 func (t *Traffic) findUnsure(r *result) error {
-	return t.unsure(r, func(_ int, o *outcome) {
+	return t.unsure(r, func(_ int, o outcome) {
 		if !o.open {
 			r.unsure++
 		}
@@ -113,7 +113,7 @@ func (t *Traffic) findUnsure(r *result) error {
 
 // report returns the report of all rules together, and those of the rules that had something to decide or could not.
 func (r *result) report(t *Traffic, top int) (reports []replay.LimitReport, rows []int) {
-	all := r.all.Report(allTogether, t.clients.texts, top)
+	all := r.all.Report(allTogether, t.clients.texts(), top)
 	all.RuleReport = &replay.RuleReport{File: r.name, Keys: r.all.Keys(), Clients: len(r.clients), Unsure: r.unsure, Otherwise: r.otherwise, Undecided: r.undecided, Lacks: listed(r.lacks)}
 	for c := range r.clients {
 		if t.keyed[c] {
@@ -122,7 +122,7 @@ func (r *result) report(t *Traffic, top int) (reports []replay.LimitReport, rows
 	}
 	for i := range all.WorstKeys {
 		k := &all.WorstKeys[i]
-		id, known := t.clients.ids[k.Key]
+		id, known := t.clients.find(k.Key)
 		k.Address = known && t.subject.attribute != "" && !t.keyed[id]
 	}
 	reports = []replay.LimitReport{all}
@@ -133,7 +133,7 @@ func (r *result) report(t *Traffic, top int) (reports []replay.LimitReport, rows
 		}
 		l := replay.LimitReport{Limit: row.text, WorstKeys: []replay.KeyReport{}, WorstMinutes: []replay.MinuteReport{}}
 		if got.tally != nil {
-			l = got.tally.Report(row.text, row.keys.texts, top)
+			l = got.tally.Report(row.text, row.keys.texts(), top)
 		}
 		byName := got.tally == nil && slices.Contains(r.try.config.ByName(), row.name)
 		l.RuleReport = &replay.RuleReport{File: r.name, Rule: row.name, ByName: byName, Beside: row.beside, Instead: row.instead(), InAll: got.inAll, Elsewhere: got.elsewhere, Paid: got.paid, Clients: len(got.clients), Unsure: got.unsure, Otherwise: got.otherwise, Lacks: listed(got.lacks)}
@@ -142,7 +142,7 @@ func (r *result) report(t *Traffic, top int) (reports []replay.LimitReport, rows
 		}
 		l.Unit = row.unit
 		if got.tally != nil {
-			l.Keys, l.Plans = got.tally.Keys(), row.planReports(got.plans, row.keys.texts)
+			l.Keys, l.Plans = got.tally.Keys(), row.planReports(got.plans, row.keys.texts())
 		}
 		l.Subject = r.subjectOf(row)
 		reports, rows = append(reports, l), append(rows, i)

@@ -10,7 +10,7 @@ func (t *Traffic) addTimelines(at int, all *replay.LimitReport, most int) error 
 	tallies := map[uint32]*replay.Tally{}
 	var order []*replay.Tally
 	for _, k := range all.WorstKeys[:min(len(all.WorstKeys), most)] {
-		client, ok := t.clients.ids[k.Key]
+		client, ok := t.clients.find(k.Key)
 		if !ok {
 			break // a key of a recording that is not UTF-8 is quoted
 		}
@@ -20,7 +20,7 @@ func (t *Traffic) addTimelines(at int, all *replay.LimitReport, most int) error 
 	if len(order) == 0 {
 		return nil
 	}
-	_, err := t.decide(at, func() {}, func(event int, o *outcome, d decision) {
+	_, err := t.decide(at, func() {}, func(event int, o outcome, d decision) {
 		if tally, ok := tallies[t.events[event].client]; ok && !o.open {
 			tally.Count(t.events[event].at, 0, d.Decision, 1)
 		}

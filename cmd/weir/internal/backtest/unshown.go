@@ -3,7 +3,6 @@ package backtest
 import (
 	"iter"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -16,15 +15,20 @@ func (t *Traffic) unshown(at int, first, last time.Time) (all []replay.Unshown) 
 		row  int
 		rule *weir.Rule
 	}
-	try, events := t.tries[at], map[uint32]int64{}
+	try := t.tries[at]
+	events := make([]int64, len(try.outcomes.kept)) // with this outcome
 	for _, number := range t.numbers[at] {
 		events[number]++
 	}
 	limits, units := map[place][]replay.Unshown{}, map[place]map[uint32]int64{}
 	var places []place // in order of the outcomes
-	for _, number := range slices.Sorted(maps.Keys(events)) {
-		o := try.outcomes[number]
+	for number, n := range events {
+		if n == 0 {
+			continue
+		}
+		o := try.outcomes.of(uint32(number))
 		for i, a := range o.asks {
+			a = o.ask(a)
 			p := place{a.row, o.requests[i].Rule}
 			if _, known := limits[p]; !known {
 				limits[p] = replay.UnshownBy(p.rule.Limits(), first, last)
@@ -32,7 +36,7 @@ func (t *Traffic) unshown(at int, first, last time.Time) (all []replay.Unshown) 
 				places = append(places, p)
 			}
 			if len(limits[p]) > 0 {
-				units[p][a.key] = plus(units[p][a.key], times(max(o.requests[i].Cost, 0), events[number]))
+				units[p][a.key] = plus(units[p][a.key], times(max(o.requests[i].Cost, 0), n))
 			}
 		}
 	}
