@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -214,8 +215,9 @@ func TestEntriesOutliveTheProcessInAFile(t *testing.T) {
 
 func TestEntriesReachEveryDaemonWithinASecond(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T) func() *Table{"Redis": onRedis, "database": onDatabase} {
-		t.Run(name, func(t *testing.T) { testEntriesReachEveryDaemon(t, start(t)) })
+		t.Run(name, func(t *testing.T) { testALookSeesAllEntries(t, start(t)) })
 	}
+	t.Run("a look in time", func(t *testing.T) { synctest.Test(t, testWatchLooksWithinASecond) })
 }
 
 func onRedis(t *testing.T) func() *Table {
@@ -246,35 +248,72 @@ func onDatabase(t *testing.T) func() *Table {
 	}
 }
 
-func testEntriesReachEveryDaemon(t *testing.T, newTable func() *Table) {
+func testALookSeesAllEntries(t *testing.T, newTable func() *Table) {
 	tables := []*Table{newTable(), newTable()}
-	ctx, stop := context.WithCancel(t.Context())
-	var watching sync.WaitGroup
-	for _, table := range tables {
-		watching.Go(func() { table.Watch(ctx) })
-	}
-	defer watching.Wait()
-	defer stop()
 	engine := weir.NewMemory(weir.MemoryOptions{})
-	eventually := func(want int) {
+	wantAfterALook := func(from, to *Table) {
 		t.Helper()
-		for start := time.Now(); len(tables[1].Entries()) != want; time.Sleep(time.Millisecond) {
-			if time.Since(start) > time.Second {
-				t.Fatalf("after %v: %v, want %d entries", time.Since(start), tables[1].Entries(), want)
-			}
+		if err := to.refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprint(to.Entries()), fmt.Sprint(from.Entries()); got != want || len(to.Entries()) != 2 {
+			t.Errorf("after a look another daemon has %s, want %s", got, want)
 		}
 	}
 	set(t, tables[0], engine, "a", "x", Block)
 	set(t, tables[0], engine, "a", "y*", "5/m")
-	eventually(2)
+	wantAfterALook(tables[0], tables[1])
 	set(t, tables[1], engine, "b", "z", Allow)
 	if _, err := tables[1].Remove(t.Context(), "a", "x", false); err != nil {
 		t.Fatal(err)
 	}
-	eventually(2)
-	if got, want := fmt.Sprint(newTable().Entries()), fmt.Sprint(tables[1].Entries()); got != want {
-		t.Errorf("a later daemon has %s, want %s", got, want)
+	wantAfterALook(tables[1], tables[0])
+	wantAfterALook(tables[1], newTable())
+}
+
+// sharedStore is what daemons share.
+type sharedStore struct {
+	mu      sync.Mutex
+	entries []Entry
+}
+
+func (s *sharedStore) put(_ context.Context, _ target, e *Entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entries = append(s.entries, *e)
+	return nil
+}
+
+func (s *sharedStore) load(context.Context) ([]Entry, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.entries), true, nil
+}
+
+func (s *sharedStore) secret(_ context.Context, fresh []byte) ([]byte, error) { return fresh, nil }
+
+func testWatchLooksWithinASecond(t *testing.T) {
+	shared, tables := &sharedStore{}, [2]*Table{}
+	ctx, stop := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	for i := range tables {
+		table, err := open(ctx, shared, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables[i] = table
+		watching.Go(func() { table.Watch(ctx) })
 	}
+	for i := range 5 {
+		time.Sleep(time.Duration(i) * 130 * time.Millisecond) // at any phase of the looks
+		set(t, tables[i%2], weir.NewMemory(weir.MemoryOptions{}), "a", fmt.Sprint(i), Block)
+		time.Sleep(time.Second)
+		if got := len(tables[1-i%2].Entries()); got != i+1 {
+			t.Errorf("a second after entry %d, the other daemon has %d", i+1, got)
+		}
+	}
+	stop()
+	watching.Wait()
 }
 
 // A Redis without persistence loses the entries at a restart, and a block must last until its time.
