@@ -29,23 +29,24 @@ const toldRules = `rules:
 // envoyClient asks a daemon as Envoy does.
 type envoyClient struct {
 	ratelimit.RateLimitServiceClient
+	admin string // the socket of the daemon's admin port
 }
 
 // startEnvoy starts a daemon with the rules, and a client of its gRPC port.
 func startEnvoy(t *testing.T, args ...string) envoyClient {
 	t.Helper()
 	folder := t.TempDir()
-	config, socket := filepath.Join(folder, "weir.yaml"), filepath.Join(folder, "grpc.sock")
+	config, socket, admin := filepath.Join(folder, "weir.yaml"), filepath.Join(folder, "grpc.sock"), filepath.Join(folder, "admin.sock")
 	if err := os.WriteFile(config, []byte(toldRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	startDaemon(t, append([]string{"--http", "127.0.0.1:0", "--grpc", "unix:" + socket, "--config", config}, args...)...)
+	startDaemon(t, append([]string{"--http", "127.0.0.1:0", "--grpc", "unix:" + socket, "--admin", "unix:" + admin, "--config", config}, args...)...)
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return envoyClient{ratelimit.NewRateLimitServiceClient(conn)}
+	return envoyClient{ratelimit.NewRateLimitServiceClient(conn), admin}
 }
 
 // asksFor is a descriptor, and what it asks for.
@@ -183,9 +184,12 @@ func TestToldCostsCountAfterAnOutageOfRedis(t *testing.T) {
 					server.Restart()
 				}
 				all.Wait()
-				time.Sleep(2 * time.Second) // until Redis has all
+				for _, name := range []string{"weir_guard_away", "weir_guard_hanging", "weir_guard_owed_keys", "weir_guard_queued"} {
+					awaitMetric(t, client.admin, name, "0") // until Redis has all
+				}
+				patient := startEnvoy(t, "--engine", "redis://"+server.Addr, "--deadline", "10s") // a policy answers nothing for it
 				for i := range 3 {
-					wantUsed(t, client, fmt.Sprint(i), 9*40)
+					wantUsed(t, patient, fmt.Sprint(i), 9*40)
 				}
 			})
 		}

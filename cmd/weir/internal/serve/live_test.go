@@ -191,7 +191,7 @@ func metric(t *testing.T, socket, name string) string {
 
 func awaitMetric(t *testing.T, socket, name, want string) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); metric(t, socket, name) != want; time.Sleep(50 * time.Millisecond) { // a daemon counts each 2 s
+	for end := time.Now().Add(patience); metric(t, socket, name) != want; time.Sleep(50 * time.Millisecond) { // a daemon counts each 2 s
 		if time.Now().After(end) {
 			t.Fatalf("%s is %s, want %s", name, metric(t, socket, name), want)
 		}
