@@ -81,6 +81,24 @@ func eventually(t *testing.T, what string, try func() error) {
 	}
 }
 
+// AskAndLeave returns the error of a call to a server that hangs. Its caller leaves when the call is on its way.
+func AskAndLeave(t *testing.T, e *Engine, ask func(context.Context) error) error {
+	t.Helper()
+	before := e.Stats().Calls
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	failed := make(chan error, 1)
+	go func() { failed <- ask(ctx) }()
+	eventually(t, "the call is on its way", func() error {
+		if e.Stats().Calls == before {
+			return errors.New("it has not left")
+		}
+		return nil
+	})
+	leave()
+	return <-failed
+}
+
 func TestFaultErrorsOfCutConnectionsTellTheTruthAboutTheCount(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := startProxy(t, server.Addr)

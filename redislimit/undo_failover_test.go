@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
@@ -78,11 +77,15 @@ func TestAnUndoAfterAFailoverBringsBackNothing(t *testing.T) {
 			}
 			rule := mustRule(t, "r="+limit)
 			requests := []weir.Request{rule.For("a", 4), rule.For("b", 4)}[:tt.lanes]
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			if _, err := engine.Take(ctx, requests...); weir.WasCounted(err) == weir.CountedNo {
+			take := func(ctx context.Context) error { _, err := engine.Take(ctx, requests...); return err }
+			if tt.steps[0] == "late" {
+				err = AskAndLeave(t, engine, take)
+			} else {
+				err = take(t.Context())
+			}
+			if weir.WasCounted(err) == weir.CountedNo {
 				t.Fatalf("%s: Take: %v, want an error that may have counted", name, err)
 			}
-			cancel()
 			for _, q := range requests {
 				if d, err := doCall(t.Context(), other, weir.Call{Lease: 7}, q); err != nil || !d.Allowed {
 					t.Fatalf("%s: Take on the new server: %+v, %v", name, d, err)

@@ -249,17 +249,17 @@ func TestProcessesThatDieOrStopHoldUpOthersBriefly(t *testing.T) {
 	for range 10 {
 		go again(queue, &served, ruleOfCrowd(t).For("k", 1))
 	}
-	goesOn := func(after string, within time.Duration) {
+	goesOn := func(after string, within time.Duration) { // within is in sleeps of a millisecond, which are longer on a busy machine
 		t.Helper()
 		before, began := served.Load(), time.Now()
-		for served.Load() < before+20 {
-			if time.Sleep(time.Millisecond); time.Since(began) > within {
-				t.Fatalf("%s: %d grants in %v, want 20", after, served.Load()-before, within)
+		for passed := time.Duration(0); served.Load() < before+20; passed += time.Millisecond {
+			if time.Sleep(time.Millisecond); passed > within {
+				t.Fatalf("%s: %d grants in %v, want 20 in %v", after, served.Load()-before, time.Since(began), within)
 			}
 		}
 		t.Logf("%s: 20 grants in %v", after, time.Since(began))
 	}
-	goesOn("alone", time.Second)
+	goesOn("alone", 5*time.Second)
 	stopped := startWorker(t, server, "crowd")
 	stopped.say(t)
 	for round := range 3 {
@@ -280,11 +280,11 @@ func TestProcessesThatDieOrStopHoldUpOthersBriefly(t *testing.T) {
 		if err := stopped.process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		goesOn("it continues", 2*time.Second)
+		goesOn("it continues", 5*time.Second)
 	}
 	went := func() (n int64) { stopped.read(t, &n); return n }
-	for before, began := went(), time.Now(); went() < before+20; {
-		if time.Since(began) > 10*time.Second {
+	for before, looks := went(), 0; went() < before+20; looks++ {
+		if looks == 100 { // 10 s of its own clock
 			t.Fatal("the process that was stopped is not served again")
 		}
 	}
