@@ -66,7 +66,11 @@ func (a *API) receive(c *call, w http.ResponseWriter, r *http.Request) *problem 
 	if r.ContentLength <= smallBody {
 		c.body.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead)
 	}
-	err := a.bodies.receive(c, http.MaxBytesReader(w, r.Body, maxBody))
+	body := r.Body
+	if r.ContentLength <= 0 { // net/http holds the others to their length
+		body = http.MaxBytesReader(w, body, maxBody)
+	}
+	err := a.bodies.receive(c, body)
 	if err == errNoRoom {
 		return &problem{status: http.StatusServiceUnavailable, detail: "too many large bodies are being read; ask again"}
 	}

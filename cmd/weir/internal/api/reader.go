@@ -174,8 +174,8 @@ func parseSeconds(text string) (time.Duration, bool) {
 	return time.Duration(seconds)*time.Second + time.Duration(rest), err == nil
 }
 
-// kinds are the names of the JSON types.
-var kinds = map[jsontext.Kind]string{
+// kinds are the names of the JSON types, by the byte of a jsontext.Kind.
+var kinds = [256]string{
 	'n': "null", 't': "true", 'f': "false", '"': "a string", '0': "a number", '{': "an object", '[': "a list",
 }
 
@@ -184,7 +184,7 @@ func (r *reader) wrong(at spot, what string) {
 	if r.problem != nil {
 		return
 	}
-	if words, ok := kinds[r.json.PeekKind()]; ok {
+	if words := kinds[r.json.PeekKind()]; words != "" {
 		r.fail(badField(at.String(), "is "+words+", not "+what))
 		return
 	}
@@ -218,7 +218,6 @@ func newCall() *call { return calls.Get().(*call) }
 // free returns the call to the pool. It drops a large body, so that a burst of large bodies does not stay in memory.
 func (c *call) free() {
 	c.body.Reset()
-	c.json.Reset(&c.body)
 	clear(c.requests) // keep no keys alive
 	clear(c.calls)
 	clear(c.results)

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -23,11 +24,18 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 )
 
-// BenchmarkTakeOverHTTP compares the CPU of POST /v1/take with metrics, without them, and of a handler that reads the same
-// JSON and writes the same answer. Another process asks each in turn, in 81 windows; the medians count.
+// BenchmarkTakeOverHTTP compares the CPU of POST /v1/take with metrics, without them, of a handler that reads the same
+// JSON and writes the same answer, and of the floor: a handler that reads the bytes and writes those of an answer. Another
+// process asks each in turn, in 41 windows; the medians count.
 //
 //	go test -run '^$' -bench TakeOverHTTP ./cmd/weir/internal/metrics
 func BenchmarkTakeOverHTTP(b *testing.B) {
+	for _, connections := range []int{1, 16} {
+		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) { benchmarkTakeOverHTTP(b, connections) })
+	}
+}
+
+func benchmarkTakeOverHTTP(b *testing.B, connections int) {
 	rule, err := weir.ParseRule("default=1000000000/s")
 	if err != nil {
 		b.Fatal(err)
@@ -40,21 +48,26 @@ func BenchmarkTakeOverHTTP(b *testing.B) {
 		b.Fatal(err)
 	}
 	counted := api.New(api.Options{Desk: decide.New(decide.Options{Engine: observed, Rules: []*weir.Rule{rule}, Log: log})})
-	asks := []*asks{newAsks(b, http.HandlerFunc(bare)), newAsks(b, plain), newAsks(b, seen.HTTP(counted, counted.Serves))}
+	var asks []*asks
+	for _, handler := range []http.Handler{http.HandlerFunc(bare), plain, seen.HTTP(counted, counted.Serves), http.HandlerFunc(floor)} {
+		asks = append(asks, newAsks(b, handler, connections))
+	}
 	for b.Loop() {
-		for range 81 {
+		for range 41 {
 			for _, a := range asks {
 				a.window(b)
 			}
 		}
 	}
 	without, with := asks[1].median(), asks[2].median()
+	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(asks[0].median()), "bare-ns/request")
 	b.ReportMetric(float64(without), "without-ns/request")
 	b.ReportMetric(float64(with), "with-ns/request")
 	b.ReportMetric(float64(with)/float64(without), "with/without")
 	b.ReportMetric(float64(without)/float64(asks[0].median()), "without/bare")
 	b.ReportMetric(float64(with)/float64(asks[0].median()), "with/bare")
+	b.ReportMetric(float64(asks[3].median())/float64(asks[0].median()), "floor/bare")
 }
 
 // bare is a handler as one would write it.
@@ -71,6 +84,19 @@ func bare(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"allowed": true, "rule": "default", "limit": 1000000000, "remaining": 999999999, "retry_after": 0, "reset_after": 0.000000001, "delay": 0})
 }
 
+// answer is what floor answers.
+var answer = []byte(`{"allowed":true,"rule":"default","key":"alice","limit":1000000000,"remaining":999999999,"retry_after":0,"reset_after":0.000000001,"delay":0}` + "\n")
+
+// floor does no more than net/http needs.
+func floor(w http.ResponseWriter, r *http.Request) {
+	var body [512]byte
+	for err := error(nil); err == nil; {
+		_, err = r.Body.Read(body[:])
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(answer)
+}
+
 // asks are the requests to one handler. Their client is a process of its own, so that its CPU does not count.
 type asks struct {
 	more  io.Writer     // a byte for each window
@@ -81,13 +107,13 @@ type asks struct {
 // window is the number of requests between two looks at the CPU.
 const window = 4000
 
-// connections are those that ask at a time.
-const connections = 16
+// These variables make this program a client: where it asks, and on how many connections at a time.
+const (
+	askedAddress     = "WEIR_BENCH_ASKED"
+	askedConnections = "WEIR_BENCH_CONNECTIONS"
+)
 
-// askedAddress is the variable by which this program becomes a client.
-const askedAddress = "WEIR_BENCH_ASKED"
-
-func newAsks(b *testing.B, handler http.Handler) *asks {
+func newAsks(b *testing.B, handler http.Handler, connections int) *asks {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
@@ -100,7 +126,7 @@ func newAsks(b *testing.B, handler http.Handler) *asks {
 		b.Fatal(err)
 	}
 	client := exec.Command(exe)
-	client.Env = append(os.Environ(), askedAddress+"="+listener.Addr().String())
+	client.Env = append(os.Environ(), askedAddress+"="+listener.Addr().String(), fmt.Sprintf("%s=%d", askedConnections, connections))
 	client.Stderr = os.Stderr
 	in, err := client.StdinPipe()
 	if err != nil {
@@ -119,7 +145,11 @@ func newAsks(b *testing.B, handler http.Handler) *asks {
 
 func TestMain(m *testing.M) {
 	if address := os.Getenv(askedAddress); address != "" {
-		if err := ask(address); err != nil {
+		connections, err := strconv.Atoi(os.Getenv(askedConnections))
+		if err == nil {
+			err = ask(address, connections)
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -129,8 +159,8 @@ func TestMain(m *testing.M) {
 }
 
 // ask asks a window for each byte of standard input, on several connections.
-func ask(address string) error {
-	var conns [connections]net.Conn
+func ask(address string, connections int) error {
+	conns := make([]net.Conn, connections)
 	for i := range conns {
 		var err error
 		if conns[i], err = net.Dial("tcp", address); err != nil {
