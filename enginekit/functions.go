@@ -43,7 +43,8 @@ func (f Functions) Wait(s State, now, cost int64) int64 {
 // Take returns the state after a cost of at least 1 was taken, even if it does not fit. The lease holds the units if
 // the limit Leases.
 func (f Functions) Take(s State, now, cost int64, lease uint64) State {
-	return State{algorithm.TakeFor(f.algorithm, s.state, now, cost, lease)}
+	algorithm.TakeFor(f.algorithm, &s.state, now, cost, lease)
+	return s
 }
 
 // UntilDue returns how far ahead a cost of at least 1 can be reserved, if the limit is Bookable. The instant of a booking

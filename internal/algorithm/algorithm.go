@@ -131,14 +131,16 @@ type leaser interface {
 // Leases reports whether units can be released by identity.
 func Leases(a Algorithm) bool { return is[leaser](a) }
 
-// TakeFor works like Take for units held by identity, if the limit has identities; 0 means none.
-func TakeFor(a Algorithm, s State, now, n int64, identity uint64) State {
+// TakeFor works like Take, in place, for units held by identity, if the limit has identities; 0 means none. Each copy of
+// a state on its way would wait until the processor has written the one before.
+func TakeFor(a Algorithm, s *State, now, n int64, identity uint64) {
 	if identity != 0 {
 		if l, ok := a.(leaser); ok {
-			return l.TakeLease(s, now, n, identity)
+			*s = l.TakeLease(*s, now, n, identity)
+			return
 		}
 	}
-	return a.Take(s, now, n)
+	*s = a.Take(*s, now, n)
 }
 
 // converter is an Algorithm whose states have another meaning under another rate. It decides on states of all rates, and

@@ -81,7 +81,8 @@ func decidedByParts(limit Algorithm, s State, now, n int64, identity uint64) (St
 	}
 	a.Allowed = a.RetryAfter == 0
 	if counts := limit.CountsDenied() && n <= limit.Capacity(); n > 0 && (a.Allowed || counts) {
-		s, a.Changed = TakeFor(limit, s, now, n, identity), true
+		TakeFor(limit, &s, now, n, identity)
+		a.Changed = true
 		if !a.Allowed {
 			a.RetryAfter = limit.Wait(s, now, n)
 		}

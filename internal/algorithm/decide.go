@@ -83,7 +83,7 @@ func TakeOne(a Algorithm, s *State, now, n int64, lease uint64, answer *Answer) 
 	case n <= 0:
 		describeOne(a, s, now, 0, answer)
 	case wait == 0:
-		*s = TakeFor(a, *s, now, n, lease)
+		TakeFor(a, s, now, n, lease)
 		answer.Changed = true
 		if d, ok := a.(delayer); ok {
 			answer.Delay = d.Delay(*s, now)
@@ -91,7 +91,7 @@ func TakeOne(a Algorithm, s *State, now, n int64, lease uint64, answer *Answer) 
 		}
 		describeOne(a, s, now, 0, answer)
 	case n <= a.Capacity() && a.CountsDenied():
-		*s = TakeFor(a, *s, now, n, lease)
+		TakeFor(a, s, now, n, lease)
 		answer.Changed = true
 		describeOne(a, s, now, waitOf(a, s, now, n), answer)
 	default:
@@ -171,7 +171,7 @@ func Peek(parts []Part, now int64) Answer {
 	wait, binding := longestWait(parts, now)
 	answer := describe(parts, now, wait, binding)
 	if d, ok := parts[0].Algorithm.(delayer); ok && wait == 0 && parts[0].Cost > 0 {
-		answer.Delay = d.Delay(parts[0].taken(now), now)
+		answer.Delay = d.Delay(parts[0].Algorithm.Take(parts[0].State, now, parts[0].Cost), now)
 	}
 	return answer
 }
@@ -262,15 +262,13 @@ func take(parts []Part, now int64) (changed bool) {
 	for i := range parts {
 		p := &parts[i]
 		if _, bans := p.Algorithm.(*Ban); p.Cost > 0 && !bans {
-			p.State, p.Changed = p.taken(now), true
+			TakeFor(p.Algorithm, &p.State, now, p.Cost, p.Lease)
+			p.Changed = true
 			changed = true
 		}
 	}
 	return changed
 }
-
-// taken returns the state after the cost was taken.
-func (p *Part) taken(now int64) State { return TakeFor(p.Algorithm, p.State, now, p.Cost, p.Lease) }
 
 // give returns the state after n units were given back.
 func (p *Part) give(now, n int64) State {

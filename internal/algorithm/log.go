@@ -87,15 +87,22 @@ func (l *log) before(e, period int64) int {
 	return l.until(e - period)
 }
 
-// until returns the number of entries at or before an instant.
+// until returns the number of entries at or before an instant. Most often that is none.
 func (l *log) until(t int64) int {
-	return sort.Search(l.length(), func(i int) bool { return l.at(i) > t })
+	length := l.length()
+	if length == 0 || l.at(0) > t {
+		return 0
+	}
+	return 1 + sort.Search(length-1, func(i int) bool { return l.at(i+1) > t })
 }
 
-// unit returns the entry of the n-th unit, counted from the i-th entry.
+// unit returns the entry of the n-th unit, counted from the i-th entry. Most often that is the newest.
 func (l *log) unit(i int, n int64) int {
-	from := l.total(i)
-	return i + sort.Search(l.length()-i-1, func(k int) bool { return l.total(i+k+1)-from >= n })
+	from, last := l.total(i), l.length()-1
+	if l.total(last)-from < n {
+		return last
+	}
+	return i + sort.Search(last-i, func(k int) bool { return l.total(i+k+1)-from >= n })
 }
 
 // setLog replaces the numbers of Log in place.

@@ -24,7 +24,7 @@ func (g *RateGate) Wait(s State, now, n int64) int64 {
 	if q.length() == 0 {
 		return 0
 	}
-	return max(subSat(q.newest(), now), g.log.Wait(s, now, n))
+	return max(subSat(q.newest(), now), g.log.wait(q, now, n))
 }
 
 // Take logs n units, at the newest instant if that lies ahead, and drops units that are older than a period.
@@ -55,10 +55,11 @@ func (g *RateGate) Give(s State, now, n int64) State {
 
 // Room returns the units that the window leaves, or 0 before the newest unit has passed.
 func (g *RateGate) Room(s State, now int64) int64 {
-	if q := (*log)(&s); q.length() > 0 && q.newest() > now {
+	q := (*log)(&s)
+	if q.length() > 0 && q.newest() > now {
 		return 0
 	}
-	return max(g.log.Room(s, now), 0)
+	return g.log.room(q, now)
 }
 
 // Fresh returns an empty log.

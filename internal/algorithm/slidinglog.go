@@ -18,18 +18,20 @@ func NewSlidingLog(limit, period, gap int64, countDenied bool) *SlidingLog {
 
 // Wait returns the time until enough of the oldest units have left for n to fit and the gap has passed.
 func (l *SlidingLog) Wait(s State, now, n int64) int64 {
-	q := (*log)(&s)
+	wait := l.wait((*log)(&s), now, n)
+	if l.gap > 0 {
+		wait = max(wait, l.GapLeft(s, now))
+	}
+	return wait
+}
+
+// wait returns the wait without a gap.
+func (l *SlidingLog) wait(q *log, now, n int64) int64 {
 	if q.length() == 0 {
 		return 0
 	}
-	e := max(now, q.A)
-	gone := q.before(e, l.period)
-	return max(l.GapLeft(s, now), l.wait(q, gone, q.since(gone), now, n))
-}
-
-// wait returns the wait without a gap. gone entries have left the window, and used units are in it.
-func (l *SlidingLog) wait(q *log, gone int, used, now, n int64) int64 {
-	over := used + n - l.limit
+	gone := q.before(max(now, q.A), l.period)
+	over := q.since(gone) + n - l.limit
 	if over <= 0 {
 		return 0
 	}
@@ -87,15 +89,15 @@ func (l *SlidingLog) Give(s State, now, n int64) State {
 
 // Room returns the units that the window leaves, or 0 within a gap.
 func (l *SlidingLog) Room(s State, now int64) int64 {
-	q := (*log)(&s)
-	if q.length() == 0 {
-		return l.limit
-	}
-	e := max(now, q.A)
-	if uint64(e-q.newest()) < uint64(l.gap) {
+	if l.gap > 0 && l.GapLeft(s, now) > 0 {
 		return 0
 	}
-	return max(l.limit-q.since(q.before(e, l.period)), 0)
+	return l.room((*log)(&s), now)
+}
+
+// room returns the room without a gap.
+func (l *SlidingLog) room(q *log, now int64) int64 {
+	return max(l.limit-q.since(q.before(max(now, q.A), l.period)), 0)
 }
 
 // Fresh returns an empty log.

@@ -4,7 +4,8 @@ package algorithm
 func PeekAfter(parts []Part, now, taken int64) Answer {
 	for i := range parts {
 		if p := &parts[i]; taken > 0 {
-			p.State = TakeFor(p.Algorithm, p.State.Clone(), now, taken, p.Lease)
+			p.State = p.State.Clone()
+			TakeFor(p.Algorithm, &p.State, now, taken, p.Lease)
 		}
 	}
 	return Peek(parts, now)

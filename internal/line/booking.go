@@ -67,7 +67,7 @@ func (s *Subject) bookNow(b *Booking, now, until int64) {
 	if algorithm.CanBook(s.algorithm) {
 		s.State = algorithm.Book(s.algorithm, s.State, now, b.Cost)
 	} else {
-		s.State = algorithm.TakeFor(s.algorithm, s.State, now, b.Cost, b.Identity)
+		algorithm.TakeFor(s.algorithm, &s.State, now, b.Cost, b.Identity)
 	}
 	b.taken = max(algorithm.TakenAt(s.algorithm, s.State, now), algorithm.AddSaturating(now, until))
 	s.promise(now, until)

@@ -156,7 +156,7 @@ func (s *Subject) refused(now, n int64) {
 
 // spend takes the n units of a turn as of an instant.
 func (s *Subject) spend(from, n int64, lease *Lease) {
-	s.State = algorithm.TakeFor(s.algorithm, s.State, from, n, lease.identity())
+	algorithm.TakeFor(s.algorithm, &s.State, from, n, lease.identity())
 	s.wrote()
 	if lease != nil {
 		lease.Acquired = algorithm.Leases(s.algorithm)
