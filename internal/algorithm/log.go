@@ -181,9 +181,13 @@ func (l *log) push(at, n, most int64) {
 // before.
 func (l *log) grow(most int64) {
 	if l.single() {
-		ring := make([]int64, 2, 2*max(min(firstRing, most), 2)) // the caller adds a second entry
-		ring[0], ring[1] = l.C, l.B
-		l.B, l.C, l.Log = 0, 0, &ring
+		var first struct { // one allocation, and one place in memory
+			ring  []int64
+			space [2 * firstRing]int64
+		}
+		first.ring = first.space[: 2 : 2*max(min(firstRing, most), 2)] // the caller adds a second entry
+		first.ring[0], first.ring[1] = l.C, l.B
+		l.B, l.C, l.Log = 0, 0, &first.ring
 		return
 	}
 	length, old := l.length(), l.ring()
