@@ -31,6 +31,17 @@ BUILD := -buildvcs=$(if $(wildcard .git),true,false) -tags grpcnotrace -ldflags 
 RACE := ./redislimit/... $(addprefix ./cmd/weir/internal/,serve pace fetch) . ./pace $(addprefix ./internal/,clock fair line memory table waittest word) ./enginekit ./layer \
 	./front ./httplimit/... ./grpclimit ./promlimit ./otellimit ./sqllimit/... ./fetch \
 	$(addprefix ./cmd/weir/internal/,api auth decide peers kuadrant live metrics notice override resp rls top traces)
+# What counts shares, bytes or steps of many decisions, mostly in virtual time. The race detector makes these tests five times as slow,
+# and beside them stand tests with all the same goroutines, so they run without it.
+COUNTS := TestAClientThatFollowsTheDraftIsSeldomRefused TestAFloodOfNewKeysNeitherLiftsABanNorBeginsOne \
+	TestATransportReachesEachAnnouncedRate TestBanStatesAreSmall TestCallersThatLeaveWasteLittleOfARate \
+	TestCallersThatWaitForHoursKeepTheirOrder TestCallersWithoutTimeTakeNoBookingFromOthers TestEqualProcessesShareSlots \
+	TestEqualProcessesShareWindowsAndLogs TestFlowsOfSeveralCostsShareBookedLimitsByWeight TestHopelessCallsCostOtherCallersNothing \
+	TestHopelessWaitsOfTheDaemonCostOtherCallersNothing TestHostilePagesAreReadInLinearTime TestKeyCost TestLargeCostsHaveAShareOnlyByBooking \
+	TestLinksOfOnePageAreBounded TestManyBookedKeysAreFewCallsAtRest
+# The packages that they stand in, and the pattern of their names.
+COUNTING := . ./pace ./httplimit ./fetch ./cmd/weir/internal/api
+COUNTED := ^($(shell echo $(COUNTS) | tr ' ' '|'))$$
 # The other packages, but for the measuring programs: their tests take minutes, and belong to CI. Again the slowest begin first.
 SLOW := $(addprefix github.com/weirflow/weir/,cmd/weir/internal/page/browsertest cmd/weir/internal/sqlengine/drivertest cmd/weir examples/worker \
 	internal/release internal/redistest cmd/weir/internal/rules)
@@ -58,7 +69,8 @@ build: ## build the program: bin/weir
 # packages mostly wait for servers. atexit_sleep_ms: otherwise each program that a test starts takes a second to exit.
 test: deps ## run the tests of all modules; five minutes on two cores
 	@$(STAGE) --begin
-	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 go test -race -short -vet=off -p 4 -parallel 4 -timeout 20m $(RACE)
+	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 go test -race -short -vet=off -p 4 -parallel 4 -timeout 20m -skip '$(COUNTED)' $(RACE)
+	@$(STAGE) 'test counts' go test -short -vet=off -p 4 -timeout 20m -run '$(COUNTED)' $(COUNTING)
 	@$(STAGE) 'test' go test -short -vet=off -p 4 -timeout 20m $(REST)
 	@$(STAGE) --total
 

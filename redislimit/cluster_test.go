@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/limittest"
 	"github.com/weirflow/weir/redislimit"
@@ -34,7 +35,7 @@ func TestAClusterPassesTheSuiteAndItsVectors(t *testing.T) {
 	limittest.RunTicks(t, time.Microsecond, 1<<52, func(clock func() int64) weir.Engine {
 		return newEngine(t, client, redislimit.Options{Prefix: fresh(), Clock: clock, Linger: time.Hour})
 	})
-	t.Run("MemoryAndRedisGiveTheSameAnswers", func(t *testing.T) { duels(t, client, 200, false) })
+	t.Run("MemoryAndRedisGiveTheSameAnswers", func(t *testing.T) { duels(t, client, randtest.Rounds(t, 200, 50), false) })
 	t.Run("WhatALaterLaneRefusesIsGivenBackExactly", func(t *testing.T) { refusedByALane(t, client) })
 	t.Run("DenyAllRefusesWithoutAWriteOnAnyLane", func(t *testing.T) { refusedWithoutAWrite(t, client, 2) })
 	t.Run("WhatALaterLaneHasNoRoomForIsGivenBackExactly", func(t *testing.T) { takersAcross(t, client) })

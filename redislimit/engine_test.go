@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/randtest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/limittest"
 	"github.com/weirflow/weir/redislimit"
@@ -70,7 +71,7 @@ func TestOneServerPassesTheSuiteAndItsVectors(t *testing.T) {
 		return newEngine(t, client, redislimit.Options{Prefix: fresh(), Clock: clock, Linger: time.Hour})
 	})
 	if named {
-		t.Run("MemoryAndRedisGiveTheSameAnswers", func(t *testing.T) { duels(t, client, 200, false) })
+		t.Run("MemoryAndRedisGiveTheSameAnswers", func(t *testing.T) { duels(t, client, randtest.Rounds(t, 200, 50), false) })
 		t.Run("WhatALaterLaneRefusesIsGivenBackExactly", func(t *testing.T) { refusedByALane(t, client) })
 		t.Run("WhatALaterLaneHasNoRoomForIsGivenBackExactly", func(t *testing.T) { takersAcross(t, client) })
 	}
