@@ -99,7 +99,7 @@ func asked(t *testing.T, socket, what string) string {
 }
 
 func TestABanIsNamedOnEveryWay(t *testing.T) {
-	for name, args := range map[string][]string{"memory": nil, "redis": {"--engine", "redis://" + redistest.Start(t).Addr}} {
+	for name, args := range map[string][]string{"memory": nil, "redis": {"--engine", "redis://" + redistest.Start(t).Addr, "--deadline", "5s"}} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			file := filepath.Join(folder, "ban.yaml")
@@ -139,7 +139,7 @@ func TestABanIsNamedOnEveryWay(t *testing.T) {
 
 // A shadow bans nobody. Its bans count as those of a shadow, and as no others.
 func TestBansOfShadowsCountBesideThoseInForce(t *testing.T) {
-	for name, args := range map[string][]string{"memory": nil, "redis": {"--engine", "redis://" + redistest.Start(t).Addr}} {
+	for name, args := range map[string][]string{"memory": nil, "redis": {"--engine", "redis://" + redistest.Start(t).Addr, "--deadline", "5s"}} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "ban.yaml")
 			if err := os.WriteFile(file, []byte(banRules), 0o600); err != nil {

@@ -25,7 +25,7 @@ func TestAnIdleDaemonIsReadyWhileItsEngineIsAway(t *testing.T) {
 		t.Run(strings.Join(policies, " "), func(t *testing.T) {
 			t.Parallel()
 			redis := redistest.Start(t)
-			args := []string{"--http", "127.0.0.1:0", "--engine", "redis://" + redis.Addr, "--deadline", "200ms", "--peers", "2", "--rule", "default=100/m", "--rule", "login=100/m"}
+			args := []string{"--http", "127.0.0.1:0", "--engine", "redis://" + redis.Addr, "--deadline", "5s", "--peers", "2", "--rule", "default=100/m", "--rule", "login=100/m"}
 			for _, policy := range policies {
 				args = append(args, "--on-failure", policy)
 			}

@@ -250,7 +250,7 @@ func checkMetrics(t *testing.T, text string) {
 
 func TestAnOutageIsOneLineAndItsEndAnother(t *testing.T) {
 	server := redistest.Start(t)
-	d := startSeen(t, "--engine", "redis://"+server.Addr, "--log-format", "json", "--deadline", "200ms")
+	d := startSeen(t, "--engine", "redis://"+server.Addr, "--log-format", "json", "--deadline", "1s") // a busy machine must not look like an outage
 	d.use(t)
 	d.await(t, `weir_beside_decisions_total{as="shadow",difference="same",rule="watched"} 3`)
 	server.Stop()
