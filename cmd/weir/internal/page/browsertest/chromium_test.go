@@ -4,6 +4,7 @@ package browsertest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -95,7 +96,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// open shows a page in a viewport of that width, in light or dark. It scrolls at once: a click must not miss what is still moving.
+// open shows a page in a viewport of that width, in light or dark. It scrolls at once.
 func (b *tab) open(url string, width, height int64, scheme string) {
 	b.t.Helper()
 	b.do(chromedp.EmulateViewport(width, height), chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -125,6 +126,19 @@ func (b *tab) await(condition string) time.Duration {
 		time.Sleep(20 * time.Millisecond) // between two looks
 	}
 	return time.Since(began)
+}
+
+// click clicks an element once a pointer reaches it. It finds the element and clicks in one step of the page, because what is above
+// it may grow or shrink between two: on a live page by itself.
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	b.await(fmt.Sprintf(`(e => {
+		e?.scrollIntoView({ block: 'center', behavior: 'instant' })
+		const place = e?.getBoundingClientRect()
+		const reached = e?.contains(document.elementFromPoint(place.x + place.width / 2, place.y + place.height / 2))
+		if (reached) { e.focus(); e.click() }
+		return reached
+	})(document.querySelector(%q))`, selector))
 }
 
 // press types keys into the focused element.

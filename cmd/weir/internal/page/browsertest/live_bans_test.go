@@ -3,8 +3,6 @@ package browsertest
 import (
 	"path/filepath"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
 // Whoever is banned is in a list, until the ban is lifted from it.
@@ -22,7 +20,7 @@ func TestTheLivePageListsWhoIsBannedAndLiftsBans(t *testing.T) {
 	}
 	b.await("!document.querySelector('#banned').hidden && document.querySelectorAll('#banned-keys tbody tr').length === 1")
 	b.await("/login\\s+4[78]\\s?d/.test(document.querySelector('#banned-keys tbody tr').innerText)")
-	b.do(chromedp.Click("#banned-keys tbody button:not(.key)"))
+	b.click("#banned-keys tbody button:not(.key)")
 	b.confirm()
 	b.await("document.querySelector('#banned').hidden")
 	if !d.take(ask) {

@@ -111,7 +111,7 @@ func TestThePageShowsTenThousandRules(t *testing.T) {
 	b.await(shows("#rules-count", "11 of 10,000 rules") + " && document.querySelectorAll('#rules-table tbody tr').length === 11")
 	b.fill("#rules-find", "")
 	began := time.Now()
-	b.do(chromedp.Click("#rules-more"))
+	b.click("#rules-more")
 	b.await("document.querySelectorAll('#rules-table tbody tr').length === 200")
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("more rows take %v", took)
@@ -140,7 +140,7 @@ func TestThePageIsSmallAndPaintsAtOnce(t *testing.T) {
 	}
 	d.take(client("/login", "192.0.2.1"))
 	b.lookUp("192.0.2.1")
-	b.do(chromedp.Click("#key tbody tr button"))
+	b.click("#key tbody tr button")
 	b.confirm()
 	b.await(shows("#news", "2 of 2 remain"))
 	b.do(chromedp.Reload())

@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/chromedp/chromedp"
 )
 
 const pictures = "../../../../../docs/pictures"
@@ -76,7 +74,7 @@ func drawLive(t *testing.T) {
 		}
 		b.await("document.querySelector('main section:not([hidden])').innerText.includes('login')")
 		if name == "live-ask" {
-			b.do(chromedp.Click("#override-form > button"))
+			b.click("#override-form > button")
 		}
 		b.picture(filepath.Join(pictures, name+".png"))
 	}

@@ -23,6 +23,7 @@ func TestTheLivePageExplainsThePoolBehindARule(t *testing.T) {
 	b.await(shows("#rules-table", "pool"))
 	b.show("rules/floor")
 	b.await(shows("#rule", "Explain a request"))
-	b.do(chromedp.SendKeys("#rule textarea", "path=/api/a\nheader.tenant=acme"), chromedp.Click("#rule form button"))
+	b.do(chromedp.SendKeys("#rule textarea", "path=/api/a\nheader.tenant=acme"))
+	b.click("#rule form button")
 	b.await(text("#rule") + ".match(/floor counts the key acme by .*100\\/m, 100 remain.*If floor refuses: pool counts the key .*1000\\/m, 1,000 remain/s)")
 }

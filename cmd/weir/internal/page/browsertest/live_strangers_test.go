@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
 // hostileParts are what keys are made of that want to be more than text, to a browser or to a shell.
@@ -55,13 +53,13 @@ func TestHostileKeysAreText(t *testing.T) {
 		if i%6 != 0 {
 			continue
 		}
-		b.do(chromedp.Click("#override-form > button"))
+		b.click("#override-form > button")
 		line := b.confirm()
 		b.await("document.querySelectorAll('#overrides tbody button:not(.key)').length === 1")
 		if got := blocked(t, d); got != key {
 			t.Errorf("the button blocks %q, want %q", got, key)
 		}
-		b.do(chromedp.Click("#overrides tbody button:not(.key)"))
+		b.click("#overrides tbody button:not(.key)")
 		b.confirm()
 		b.await("document.querySelectorAll('#overrides tbody button:not(.key)').length === 0")
 		run(t, line)

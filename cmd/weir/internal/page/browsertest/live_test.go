@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -46,7 +44,7 @@ func (b *tab) confirm() (line string) {
 	b.t.Helper()
 	b.await("document.querySelector('dialog').open")
 	line = eval[string](b, "document.querySelector('#ask-line').textContent")
-	b.do(chromedp.Click("#ask-run"))
+	b.click("#ask-run")
 	b.await("!document.querySelector('dialog').open && " + text("#news") + " !== ''")
 	return line
 }
@@ -136,12 +134,12 @@ func (b *tab) checkKey(d *liveDaemon) {
 	}
 	b.lookUp("198.51.100.20")
 	b.await(row("#key", "login") + ".match(/0 of 2.*in \\d+ min/s)")
-	b.do(chromedp.Click("#key tbody tr .inline button"))
+	b.click("#key tbody tr .inline button")
 	if got, want := b.confirm(), "weir ctl grant --admin unix:"+d.socket+" login 198.51.100.20 1"; got != want {
 		b.t.Errorf("the line of a grant is %s, want %s", got, want)
 	}
 	b.await(row("#key", "login") + ".includes('1 of 2')")
-	b.do(chromedp.Click("#key tbody tr button"))
+	b.click("#key tbody tr button")
 	if got, want := b.confirm(), "weir ctl reset --admin unix:"+d.socket+" login 198.51.100.20"; got != want {
 		b.t.Errorf("the line of a reset is %s, want %s", got, want)
 	}
@@ -164,7 +162,7 @@ func (b *tab) checkExplain() {
 	b.t.Helper()
 	b.show("rules/login")
 	b.await("document.querySelector('#rule .picks button')")
-	b.do(chromedp.Click("#rule .picks button"))
+	b.click("#rule .picks button")
 	b.await(text("#rule") + ".match(/the limit of rule \"login\" decides.*counts the key \\S+ by .*2\\/h, 0 remain, free in/s)")
 	if line := eval[string](b, text("#rule pre")); !strings.HasPrefix(line, "weir explain --admin unix:") || !strings.Contains(line, " path=/login client=") {
 		b.t.Errorf("the line of an explanation is %s", line)
@@ -181,7 +179,7 @@ func TestABlockByButtonIsInForceOnAnotherDaemon(t *testing.T) {
 	b := newTab(t)
 	b.watch(one.page)
 	b.lookUp("198.51.100.9")
-	b.do(chromedp.Click("#override-form > button"))
+	b.click("#override-form > button")
 	line := b.confirm()
 	if want := "weir ctl block --admin unix:" + one.socket + " --for 1h 198.51.100.9"; line != want {
 		t.Errorf("the line is %s, want %s", line, want)
@@ -192,7 +190,7 @@ func TestABlockByButtonIsInForceOnAnotherDaemon(t *testing.T) {
 		}
 	}
 	b.await(row("#overrides", "198.51.100.9") + ".includes('blocked')")
-	b.do(chromedp.Click("#overrides tbody button:not(.key)"))
+	b.click("#overrides tbody button:not(.key)")
 	b.confirm()
 	b.await("!" + shows("#overrides", "198.51.100.9"))
 	run(t, line)

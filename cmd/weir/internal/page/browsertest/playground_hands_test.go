@@ -23,7 +23,7 @@ func TestTrafficIsDrawnByPointerAndByKeyboard(t *testing.T) {
 	for _, width := range []int64{1280, 390} {
 		p.visit("#part=play&limit=fixed+window+10/2s&traffic=constant+1/s&for=10s", width, "light")
 		p.await("document.querySelector('.course figcaption')?.textContent.includes('10 admitted')")
-		p.do(chromedp.Click("#drawing summary"))
+		p.click("#drawing summary")
 		eval[bool](p.tab, "(document.querySelector('#bars').scrollIntoView({ block: 'center', behavior: 'instant' }), true)")
 		middle := func(bar int) (x, y float64) {
 			at := eval[[]float64](p.tab, fmt.Sprintf("(() => { const r = document.querySelectorAll('#bars input')[%d].getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] })()", bar))
@@ -44,7 +44,7 @@ func TestTrafficIsDrawnByPointerAndByKeyboard(t *testing.T) {
 		if got := eval[string](p.tab, "document.activeElement.getAttribute('aria-label')"); got != "requests at step 12 of 20" {
 			t.Errorf("Tab goes from the eleventh bar to %q", got)
 		}
-		p.do(chromedp.Click("#retrying"))
+		p.click("#retrying")
 		p.await("document.querySelector('#traffic').value.startsWith('storm 15 at 1000ms retry every 1s and ')")
 		p.await("document.querySelector('.course figcaption').textContent.includes('attempts')")
 		p.await("new URLSearchParams(location.hash.slice(1)).get('traffic') === document.querySelector('#traffic').value")
@@ -60,7 +60,7 @@ func TestPastedRulesArePlayed(t *testing.T) {
 	p.fill("#limit-0", "rules:\n  - {name: login, match: {path: /login}, key: client, limit: fixed window 3/10s}\n"+
 		"  - {name: month, match: any, key: client, limit: quota 7/month in Europe/Paris and 100/s, charge: {when: after, most: 9}}\n")
 	p.await("document.querySelector('.course figcaption').textContent.startsWith('fixed window 3/10s3 admitted')")
-	p.do(chromedp.Click("#problem-0 summary"))
+	p.click("#problem-0 summary")
 	eval[bool](p.tab, "(document.querySelector('#problem-0 select').focus(), true)")
 	p.press(kb.ArrowDown)
 	p.await("document.querySelector('.course figcaption').textContent.includes('7 admitted, 43 refused')")
@@ -85,7 +85,7 @@ func TestPastedRulesArePlayed(t *testing.T) {
 	p.press(kb.Backspace)
 	p.await("document.querySelector('#problem-0 select') && !document.querySelector('#limit-0').hasAttribute('aria-invalid')")
 
-	p.do(chromedp.Click("#tab-rules"))
+	p.click("#tab-rules")
 	p.await("document.querySelector('#rules-answer pre')")
 	eval[bool](p.tab, "(() => { const f = document.querySelector('#rules-text'); f.focus(); f.setSelectionRange(f.value.indexOf('bucket'), f.value.indexOf('bucket')); return true })()")
 	p.press("x")
@@ -123,7 +123,7 @@ func TestTheSavedReportIsThatOfTheProgram(t *testing.T) {
 	check := func(args ...string) {
 		t.Helper()
 		file := filepath.Join(saved, "weir-report.html")
-		p.do(chromedp.Click("#log-save"))
+		p.click("#log-save")
 		for began := time.Now(); ; time.Sleep(20 * time.Millisecond) { // between two looks
 			if _, err := os.Stat(file); err == nil {
 				break
@@ -159,8 +159,8 @@ func TestTheSavedReportIsThatOfTheProgram(t *testing.T) {
 	}
 	check("--suggest", "refuse 0.1% of clients")
 	p.fill("#log-limits", "fixed window 5/10s\nsliding window 60/1m")
-	p.do(chromedp.Click("#log-try"))
+	p.click("#log-try")
 	p.await("document.querySelectorAll('#log-answer figure canvas').length === 2")
-	p.do(chromedp.Click("#log-names"))
+	p.click("#log-names")
 	check("--limit", "fixed window 5/10s", "--limit", "sliding window 60/1m", "--names")
 }
