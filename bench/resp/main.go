@@ -1,13 +1,13 @@
 // Program resp measures what weir serve answers to clients of other protocols: to Redis clients beside a loop that answers without
-// deciding and a Redis that runs a script for each decision (this file), to Envoy beside an echo (envoy.go), and over HTTP, in batches
-// and with Redis beside the memory engine (http.go).
+// deciding, a Redis that runs a script for each decision (this file) and one with the module redis-cell (cell.go), to Envoy beside an
+// echo (envoy.go), and over HTTP, in batches and with Redis beside the memory engine (http.go).
 //
 //	go run ./bench/resp               three minutes; writes bench/RESP.md
 //	go run ./bench/resp -quick        a trial; prints figures that mean nothing
 //	go run ./bench/resp -envoyproxy   beside envoyproxy/ratelimit (original.go), three minutes; writes bench/ENVOYPROXY.md
 //
 // With -envoyproxy as its first flag, it needs what go install needs to build envoyproxy/ratelimit: the Go module proxy or a module
-// cache that has it. All need redis-server.
+// cache that has it. All need redis-server, and the row of redis-cell needs cargo.
 package main
 
 import (
@@ -58,7 +58,7 @@ var bench = &measure.Bench{
 	Program: "bench/resp", Title: "Clients of other protocols", Report: "bench/RESP.md", Reps: 10, Window: time.Second,
 	About: fmt.Sprintf(`Redis clients: %d connections ask a server of another process on the same two cores, each for %d keys at random. Every command is
 admitted, and every answer is five integers that say so. The loop reads commands and answers the same five integers without
-a decision. Redis runs the generic cell rate algorithm in a script of four calls.
+a decision. Redis runs the generic cell rate algorithm in a script of four calls, or in the module redis-cell, which the run builds.
 
 Envoy: callers share %d connections and wait for each answer. The echo is a bare grpc-go server that answers with a message of the same
 form. The CPU time is that of the server's process, and includes that of Redis where the daemon keeps its states there. On another
@@ -81,16 +81,21 @@ const (
 	redisGCRA = "Redis, a script"
 )
 
-var servers = []string{weirServe, bareLoop, redisGCRA}
+// servers are asked in this order. Each has a name in a place.
+var servers = []struct{ line, name string }{{weirServe, "resp"}, {bareLoop, "loop"}, {redisGCRA, "redis"}, {redisCell, "cell"}}
 
 func group(pipeline int) string { return fmt.Sprintf("%d commands at a time", pipeline) }
 
-func targets([]measure.Row) []measure.Target {
+func targets(rows []measure.Row) []measure.Target {
 	over := func(ours, other string, pipeline int, bound float64) measure.Target {
 		return measure.Target{Name: fmt.Sprintf("%s over %s, %s", ours, other, group(pipeline)), Figure: figure, Format: "%.2f ×", Bound: bound, AtLeast: true, More: true,
 			Cases: []measure.Case{{Row: ours + ", " + group(pipeline), Over: []string{other + ", " + group(pipeline)}}}}
 	}
-	return append([]measure.Target{over(weirServe, bareLoop, 1, 0.7), over(weirServe, bareLoop, 16, 0.7), over(weirServe, redisGCRA, 16, 4)}, append(envoyTargets(),
+	list := []measure.Target{over(weirServe, bareLoop, 1, 0.7), over(weirServe, bareLoop, 16, 0.7), over(weirServe, redisGCRA, 16, 4)}
+	if slices.ContainsFunc(rows, func(r measure.Row) bool { return r.Line == redisCell }) {
+		list = append(list, over(weirServe, redisCell, 16, 0.8))
+	}
+	return append(list, append(envoyTargets(),
 		measure.Target{Name: "/v1/take on Redis with a guard, 64 connections, over memory", Figure: callsASec, Format: "%.2f ×", Bound: 0.5, AtLeast: true, More: true,
 			Cases: []measure.Case{{Row: takeOnRedis + ", " + takesGroup, Over: []string{takeMemory + ", " + takesGroup}}}})...)
 }
@@ -98,13 +103,18 @@ func targets([]measure.Row) []measure.Target {
 func rows(o *measure.Options) (list []measure.Row, err error) {
 	at := placed(o.Place)
 	for _, pipeline := range []int{1, 16} {
-		for i, name := range servers {
-			of := []string{"resp", "loop", "redis"}[i]
-			c := &clients{address: at[of], used: usage{pid: at[of+"-pid"]}, pipeline: pipeline, command: throttle}
-			if name == redisGCRA {
-				c.command, c.script, c.used.redis = evaluate, script, at[of]
+		for _, s := range servers {
+			c := &clients{address: at[s.name], used: usage{pid: at[s.name+"-pid"]}, pipeline: pipeline, command: throttle}
+			if c.address == "" { // there is no cargo
+				continue
 			}
-			list = append(list, measure.Row{Group: group(pipeline), Line: name, Measure: c.measure})
+			if c.used.pid == "" { // a Redis tells its own
+				c.used.redis = c.address
+			}
+			if s.line == redisGCRA {
+				c.command, c.script = evaluate, script
+			}
+			list = append(list, measure.Row{Group: group(pipeline), Line: s.line, Measure: c.measure})
 		}
 	}
 	return slices.Concat(list, envoyRows(at), takeRows(at), []measure.Row{batchRow(at)}), nil
@@ -146,6 +156,13 @@ func setup(ctx context.Context) (place string, end func(), err error) {
 		return "", nil, err
 	}
 	ends, place = append(ends, stop), "redis "+redis
+	cell, stop, err := startCell(ctx, folder)
+	if err != nil {
+		return "", nil, err
+	}
+	if ends = append(ends, stop); cell != "" {
+		place += " cell " + cell
+	}
 	config := filepath.Join(folder, "weir.yaml")
 	if err := os.WriteFile(config, []byte(rules), 0o600); err != nil {
 		return "", nil, err
