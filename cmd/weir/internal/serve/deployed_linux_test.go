@@ -43,7 +43,7 @@ func startPrometheus(t *testing.T, encrypted string, plain ...string) *prometheu
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, address := t.TempDir(), freeAddress(t)
+	folder, address := t.TempDir(), loopback(t)
 	writeFile(t, filepath.Join(folder, "prometheus.yml"), fmt.Sprintf(`
 global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}
 rule_files: [%q]
@@ -248,7 +248,7 @@ func TestTheDashboardAndTheAlertsAgreeWithDaemons(t *testing.T) {
 	t.Parallel()
 	server, folder := redistest.Start(t), t.TempDir()
 	(&authority{t: t}).sign(folder, "ca").sign(folder, "weir")
-	encrypted := freeAddress(t)
+	encrypted := loopback(t)
 	startDaemon(t, "--http", "unix:"+filepath.Join(folder, "http"), "--metrics", encrypted, "--admin", "unix:"+filepath.Join(folder, "admin"),
 		"--tls-cert", filepath.Join(folder, "weir.pem"), "--tls-key", filepath.Join(folder, "weir.key"))
 	onRedis := []string{"--engine", "redis://" + server.Addr, "--deadline", "200ms"}
@@ -257,7 +257,7 @@ func TestTheDashboardAndTheAlertsAgreeWithDaemons(t *testing.T) {
 	for _, d := range daemons {
 		scraped = append(scraped, strings.TrimPrefix(strings.TrimSuffix(d.metrics, "/metrics"), "http://"))
 	}
-	plane, pushed := xdstest.Start(t, "envoy-ratelimit"), freeAddress(t)
+	plane, pushed := xdstest.Start(t, "envoy-ratelimit"), loopback(t)
 	plane.Push("1", xdstest.Resource("shop", xdstest.Route("web", xdstest.Limit("user", "", 5, pb.RateLimitUnit_HOUR))))
 	startPushed(t, plane.Addr, nil, "--metrics", pushed)
 	plane.Accepted("1")

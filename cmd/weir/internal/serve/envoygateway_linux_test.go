@@ -48,7 +48,7 @@ func TestTheBudgetOfThePageOfEnvoyGatewayIsMet(t *testing.T) {
 	authorities.AppendCertsFromPEM(text)
 	plane := xdstest.Start(t, "envoy-ratelimit", grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: authorities, ClientAuth: tls.RequireAndVerifyClientCert})))
 	plane.Push("1", gatewayListener("default/eg/http", 1_000_000))
-	admin := freeAddress(t)
+	admin := loopback(t)
 	d := startInPlace(t, plane.Addr, secretVolume(t, folder), "WEIR_OVERLAY="+in("weir.yaml"), "WEIR_ADMIN="+admin, "WEIR_TOKENS="+in("tokens"), "WEIR_INSECURE=true")
 	plane.Accepted("1")
 

@@ -85,7 +85,7 @@ func TestATokenOfAKeyShowsThatKeyAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	resp := freeAddress(t)
+	resp := loopback(t)
 	flags := []string{"--http", "127.0.0.1:0", "--config", rules, "--tokens", tokens, "--engine", "redis://" + redis.Addr, "--deadline", "5s"}
 	url, second := startDaemon(t, append(flags, "--resp", resp)...), startDaemon(t, flags...)
 	backend, shop := tokenAsker{t, reads}, tokenAsker{t, takes}

@@ -66,7 +66,7 @@ func (p *pod) at(t *testing.T, flag, value string) {
 // loopback address of the pod, asks for a token.
 func TestThePodOfTheManifestsServesItsLivePageToATokenAlone(t *testing.T) {
 	t.Parallel()
-	p, folder, admin := readPod(t), t.TempDir(), freeAddress(t)
+	p, folder, admin := readPod(t), t.TempDir(), loopback(t)
 	token, form := auth.NewToken()
 	writeFile(t, filepath.Join(folder, "tokens"), "ops "+form+" admin metrics\n")
 	rules := t.TempDir()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -165,7 +164,7 @@ func TestDaemonThatFailsEndsThoughItsLogStalls(t *testing.T) {
 
 // A supervisor often gives both outputs the same pipe.
 func TestDaemonWhoseOutputStallsAnswersAndStops(t *testing.T) {
-	cmd := daemonCommand(t, "--http", freeAddress(t))
+	cmd := daemonCommand(t, "--http", loopback(t))
 	cmd.Stdout = stalledLog(t)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -175,17 +174,6 @@ func TestDaemonWhoseOutputStallsAnswersAndStops(t *testing.T) {
 	if err := stopDaemon(cmd); err != nil {
 		t.Errorf("weir serve ended with %v, want a good end", err)
 	}
-}
-
-// freeAddress returns an unused address.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 // awaitAnswer repeats a request until it gets an answer.

@@ -99,7 +99,7 @@ func TestThePageOnOperationIsTrue(t *testing.T) {
 	writeFile(t, filepath.Join(rules, "shop.yaml"), page.file)
 	var daemons []*operated
 	for _, words := range page.serves {
-		metrics := freeAddress(t)
+		metrics := loopback(t)
 		words = regexp.MustCompile(`--metrics \S+`).ReplaceAllString(words, "--metrics "+metrics)
 		words = regexp.MustCompile(`--http \S+`).ReplaceAllString(words, "--http 127.0.0.1:0")
 		words = strings.NewReplacer("redis://127.0.0.1:6379", "redis://"+server.Addr, "unix:", "unix:"+folder+"/", "--config rules", "--config "+rules).Replace(words)

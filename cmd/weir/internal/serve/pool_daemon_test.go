@@ -84,7 +84,7 @@ func TestATokenOfAPoolHoldsAtEveryDaemonAndAfterARestart(t *testing.T) {
 func TestOverridesAndMetricsOfAPool(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	admin, metrics := "unix:"+filepath.Join(t.TempDir(), "admin"), freeAddress(t)
+	admin, metrics := "unix:"+filepath.Join(t.TempDir(), "admin"), loopback(t)
 	args := poolArgs(t, "--engine", "redis://"+server.Addr, "--deadline", "2s", "--admin", admin, "--metrics", metrics)
 	at := startDaemon(t, args...)
 	take := func(tenant, want string) {

@@ -40,7 +40,7 @@ type seenDaemon struct {
 func startSeen(t *testing.T, args ...string) *seenDaemon {
 	t.Helper()
 	folder := t.TempDir()
-	d := &seenDaemon{metrics: "http://" + freeAddress(t) + "/metrics", admin: filepath.Join(folder, "admin"), rules: filepath.Join(folder, "rules.yaml"), log: &bytes.Buffer{}}
+	d := &seenDaemon{metrics: "http://" + loopback(t) + "/metrics", admin: filepath.Join(folder, "admin"), rules: filepath.Join(folder, "rules.yaml"), log: &bytes.Buffer{}}
 	d.write(t, seenRules)
 	d.cmd = daemonCommand(t, append([]string{"--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--metrics", strings.TrimSuffix(strings.TrimPrefix(d.metrics, "http://"), "/metrics"),
 		"--admin", "unix:" + d.admin, "--config", d.rules}, args...)...)
@@ -223,7 +223,7 @@ func TestDaemonsHaveTheMetricsThatThePageSays(t *testing.T) {
 
 // Decisions for Redis clients have the metrics of those over HTTP.
 func TestDecisionsForRedisClientsAreInTheMetrics(t *testing.T) {
-	address := freeAddress(t)
+	address := loopback(t)
 	d := startSeen(t, "--resp", address)
 	conn, err := net.Dial("tcp", address)
 	if err != nil {

@@ -182,8 +182,8 @@ func startWays(t *testing.T, args ...string) *waysDaemon {
 	if err := os.WriteFile(file, []byte(waysRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := &waysDaemon{t: t, resp: freeAddress(t)}
-	metrics := freeAddress(t)
+	d := &waysDaemon{t: t, resp: loopback(t)}
+	metrics := loopback(t)
 	d.metrics = "http://" + metrics + "/metrics"
 	d.url, d.log = startLoggedDaemon(t, append([]string{"--config", file, "--http", "127.0.0.1:0", "--grpc", "unix:" + socket, "--resp", d.resp, "--metrics", metrics, "--log-level", "debug"}, args...)...)
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
