@@ -43,7 +43,15 @@ type layout struct {
 	moment   []byte // of two columns
 	paired   bool   // a line of objects has a time in two fields
 	target   []byte // of two columns
+	stamped  stamped
 	last     Entry
+}
+
+// stamped is the last time that was read, and of which variable. Many lines have the same.
+type stamped struct {
+	name string
+	text []byte
+	stamp
 }
 
 // chosen are the variables that hold what every entry needs. Those that a log lacks are empty, and their places -1.

@@ -74,7 +74,14 @@ func (l *layout) stamp() (stamp, string) {
 	if l.chosen.clockAt >= 0 {
 		text = l.join(text, l.values[l.chosen.clockAt])
 	}
-	return parseTimeOf(l.chosen.time, text)
+	if l.stamped.name == l.chosen.time && string(l.stamped.text) == string(text) {
+		return l.stamped.stamp, ""
+	}
+	at, why := parseTimeOf(l.chosen.time, text)
+	if why == "" {
+		l.stamped = stamped{l.chosen.time, append(l.stamped.text[:0], text...), at}
+	}
+	return at, why
 }
 
 // join returns a date and a clock as one text.
