@@ -31,7 +31,8 @@ type pattern struct {
 	tail    string   // the text behind the last star of a glob
 	network netip.Prefix
 	regexp  *regexp.Regexp
-	source  string // as the file has it
+	words   []string // of an expression that demands one of them; nil of others
+	source  string   // as the file has it
 }
 
 // parsePattern reads a pattern in the normal form of values, so that it fits what it says: POST fits post.
