@@ -89,6 +89,9 @@ func (l *Logs) Entry(e *accesslog.Entry) (why string, err error) {
 	l.line.Client, l.line.Keyed = l.who.of(e, client)
 	l.line.At, l.line.From, l.line.To = l.bounds(e)
 	l.source.entry = e
+	if l.source.subject, err = l.traffic.names.text(l.line.Client); err != nil {
+		return "", err
+	}
 	l.line.Request = &l.source
 	return "", l.traffic.Add(&l.line)
 }
@@ -134,6 +137,7 @@ func (l *Logs) bounds(e *accesslog.Entry) (at, from, to int64) {
 type source struct {
 	slots   map[string][]accesslog.Slot
 	entry   *accesslog.Entry
+	subject string // whose request it is
 	texts   map[string]string
 	given   map[string]string // attributes of requests whose line lacks them
 	assumed bool              // one of them was read
@@ -143,6 +147,9 @@ type source struct {
 func (s *source) Attribute(name string) (string, bool) {
 	for _, slot := range s.slots[name] {
 		if value, ok := s.entry.Value(slot); ok && len(value) > 0 {
+			if string(value) == s.subject { // mostly a new text, which the names have already
+				return s.subject, true
+			}
 			return s.text(value), true
 		}
 	}

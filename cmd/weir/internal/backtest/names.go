@@ -24,6 +24,12 @@ func (n *names) of(text []byte) (id uint32, err error) {
 	return id, err
 }
 
+// text returns the text of the name of a client.
+func (n *names) text(text []byte) (string, error) {
+	id, err := n.of(text)
+	return n.texts[id], err
+}
+
 // ofKey returns the name of a key.
 func (n *names) ofKey(text string) (uint32, error) {
 	if n.texts[n.last] == text {

@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -47,5 +48,30 @@ func TestOnlyShortValuesOfLogsAreRemembered(t *testing.T) {
 	}
 	if len(s.texts) != 3 {
 		t.Errorf("%d values are remembered, want the 3 short ones", len(s.texts))
+	}
+}
+
+// Outcomes that differ only in their clients share all but the numbers of their keys.
+func TestOutcomesThatDifferInTheirKeysShareTheRest(t *testing.T) {
+	config := configOf(t, `rules: [{name: a, match: {path: /a}, key: client, limit: 9/s}, {name: b, match: {method: POST}, key: client, limit: 9/s},
+		{name: c, match: any, key: client, limit: 9/m}, {name: d, match: any, limit: 9999/s}]`)
+	const clients = 1000
+	var lines []Line
+	for i := range clients {
+		client := fmt.Sprintf("10.0.%d.%d", i>>8, i&255)
+		for _, request := range [][2]string{{"GET", "/a"}, {"POST", "/a"}, {"GET", "/b"}, {"POST", "/b"}} {
+			lines = append(lines, Line{Client: []byte(client), Request: known{map[string]string{"client": client, "method": request[0], "path": request[1]}}})
+		}
+	}
+	got := testing.AllocsPerRun(1, func() {
+		traffic := New(File{Name: "weir.yaml", Config: config})
+		for i := range lines {
+			if err := traffic.Add(&lines[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if got > float64(2*len(lines)) { // the normal form of each path, the text of each client, and the tables of all
+		t.Errorf("%.0f allocations for %d requests of %d clients", got, len(lines), clients)
 	}
 }
