@@ -33,14 +33,18 @@ RACE := ./redislimit/... $(addprefix ./cmd/weir/internal/,serve pace fetch) . ./
 	$(addprefix ./cmd/weir/internal/,api auth decide peers kuadrant live metrics notice override resp rls top traces)
 # What counts shares, bytes or steps of many decisions, mostly in virtual time. The race detector makes these tests five times as slow,
 # and beside them stand tests with all the same goroutines, so they run without it.
-COUNTS := TestAClientThatFollowsTheDraftIsSeldomRefused TestAFloodOfNewKeysNeitherLiftsABanNorBeginsOne \
-	TestATransportReachesEachAnnouncedRate TestBanStatesAreSmall TestCallersThatLeaveWasteLittleOfARate \
-	TestCallersThatWaitForHoursKeepTheirOrder TestCallersWithoutTimeTakeNoBookingFromOthers TestEqualProcessesShareSlots \
-	TestEqualProcessesShareWindowsAndLogs TestFlowsOfSeveralCostsShareBookedLimitsByWeight TestHopelessCallsCostOtherCallersNothing \
-	TestHopelessWaitsOfTheDaemonCostOtherCallersNothing TestHostilePagesAreReadInLinearTime TestKeyCost TestLargeCostsHaveAShareOnlyByBooking \
-	TestLinksOfOnePageAreBounded TestManyBookedKeysAreFewCallsAtRest
+COUNTS := TestABlockOfAPrefixReachesTheClientsItNamesOrWarns TestABlockOfAllRulesReachesTheClientItNamesOrWarns \
+	TestABlockReachesTheClientItNamesOrWarns TestAClientThatFollowsTheDraftIsSeldomRefused TestAFloodOfNewKeysNeitherLiftsABanNorBeginsOne \
+	TestASettlementThatIsNotRecordedIsAnError TestATransportReachesEachAnnouncedRate TestBanStatesAreSmall \
+	TestCallersThatLeaveWasteLittleOfARate TestCallersThatWaitForHoursKeepTheirOrder TestCallersWithoutTimeTakeNoBookingFromOthers \
+	TestEqualProcessesShareSlots TestEqualProcessesShareWindowsAndLogs TestEvictionFollowsTheClockAndNotTheTimeOfTheDecision \
+	TestFlowsOfSeveralCostsShareBookedLimitsByWeight TestHopelessCallsCostOtherCallersNothing \
+	TestHopelessWaitsOfTheDaemonCostOtherCallersNothing TestHostilePagesAreReadInLinearTime TestIncompleteSnapshotsAreRefused TestKeyCost \
+	TestLargeCostsHaveAShareOnlyByBooking TestLinksOfOnePageAreBounded TestLoadedStatesOfUnusedRulesAreEvicted \
+	TestManyBookedKeysAreFewCallsAtRest TestRoomComesBackAfterAFloodAndNotDuringIt TestTheAdviceForANetworkReachesItAlone \
+	TestTwoZonesOnAKeyNeverAdmitMoreThanTheCount
 # The packages that they stand in, and the pattern of their names.
-COUNTING := . ./pace ./httplimit ./fetch ./cmd/weir/internal/api
+COUNTING := ./cmd/weir/internal/serve . ./pace ./httplimit ./fetch ./cmd/weir/internal/api
 COUNTED := ^($(shell echo $(COUNTS) | tr ' ' '|'))$$
 # The other packages, but for the measuring programs: their tests take minutes, and belong to CI. Again the slowest begin first.
 SLOW := $(addprefix github.com/weirflow/weir/,cmd/weir/internal/page/browsertest cmd/weir/internal/sqlengine/drivertest cmd/weir examples/worker \
