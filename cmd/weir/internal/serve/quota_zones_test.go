@@ -123,30 +123,45 @@ func TestAReloadBetweenZonesUnderLoadAdmitsTheCountOnce(t *testing.T) {
 	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--config", filepath.Join(folder, "weir.yaml"))
 	url := startAndFindURL(t, cmd)
 	t.Cleanup(func() { must(t, stopDaemon(cmd)) })
+	ends := []string{`T00:00:00+09:00"`, `T01:30:00-10:00"`}
 	var admitted, inTokyo, inHonolulu atomic.Int64
 	var asking sync.WaitGroup
+	asks := make(chan bool) // one for each question
 	for range 4 {
 		asking.Go(func() {
-			for {
+			for range asks {
 				answer := postTake(t, url, `{"rule":"year","key":"k"}`)
 				if !strings.HasPrefix(answer, `{"allowed":true`) {
-					return
+					continue
 				}
 				admitted.Add(1)
-				if strings.Contains(answer, `T00:00:00+09:00"`) {
+				if strings.Contains(answer, ends[0]) {
 					inTokyo.Add(1)
-				} else if strings.Contains(answer, `T01:30:00-10:00"`) {
+				} else if strings.Contains(answer, ends[1]) {
 					inHonolulu.Add(1)
 				}
-				time.Sleep(5 * time.Millisecond)
 			}
 		})
 	}
-	for i := range 10 {
-		use(years[(i+1)%2])
-		must(t, cmd.Process.Signal(syscall.SIGHUP))
-		time.Sleep(30 * time.Millisecond)
+	ask := func() {
+		for range count / 20 {
+			asks <- true
+		}
 	}
+	for i := range 10 {
+		var beside sync.WaitGroup
+		beside.Go(ask)
+		next := (i + 1) % 2
+		use(years[next])
+		must(t, cmd.Process.Signal(syscall.SIGHUP))
+		await(t, "the other zone is in force", func() bool {
+			return strings.Contains(postTake(t, url, `{"rule":"year","key":"k","cost":0}`), ends[next])
+		})
+		beside.Wait()
+		ask()
+	}
+	ask() // in vain
+	close(asks)
 	if asking.Wait(); admitted.Load() != count {
 		t.Errorf("%d units are admitted, want %d", admitted.Load(), count)
 	}
