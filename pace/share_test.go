@@ -162,7 +162,7 @@ func TestEqualProcessesShareSlots(t *testing.T) {
 		{slotCase{4, 10, 8, 40 * ms, far, false, 0}, slotShares{0.6, 1.5, 1.6, 40}},
 		{slotCase{4, 2, 1, 100 * ms, near, false, 3 * ms}, slotShares{0.86, 4, 12, 12}},
 		{slotCase{12, 2, 1, 100 * ms, near, false, 3 * ms}, slotShares{0.88, 12, 150, 80}},
-		{slotCase{4, 2, 1, 100 * ms, near, true, 0}, slotShares{0.86, 5, 4, 24}},
+		{slotCase{4, 2, 1, 100 * ms, near, true, 0}, slotShares{0.86, 5, 10, 24}}, // of 60 windows the middle is 1.5 apart, and the worst 5.1
 		{slotCase{4, 10, 8, 40 * ms, near, true, 0}, slotShares{0.8, 1.5, 4, 80}},
 		{slotCase{12, 1, 4, 50 * ms, near, true, 0}, slotShares{0.86, 5, 5, 40}},
 		{slotCase{50, 2, 1, 20 * ms, near, true, 0}, slotShares{0.85, 20, 20, 24}},
