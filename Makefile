@@ -32,7 +32,7 @@ RACE := ./redislimit/... $(addprefix ./cmd/weir/internal/,serve pace fetch) . ./
 	./front ./httplimit/... ./grpclimit ./promlimit ./otellimit ./sqllimit/... ./fetch \
 	$(addprefix ./cmd/weir/internal/,api auth decide peers kuadrant live metrics notice override resp rls top traces)
 # What counts shares, bytes or steps of many decisions, mostly in virtual time. The race detector makes these tests five times as slow,
-# and beside them stand tests with all the same goroutines, so they run without it.
+# and beside them stand tests with all the same goroutines, so `make test` runs them without it, and `make long` with it.
 COUNTS := TestABlockOfAPrefixReachesTheClientsItNamesOrWarns TestABlockOfAllRulesReachesTheClientItNamesOrWarns \
 	TestABlockReachesTheClientItNamesOrWarns TestAClientThatFollowsTheDraftIsSeldomRefused TestAFloodOfNewKeysNeitherLiftsABanNorBeginsOne \
 	TestASettlementThatIsNotRecordedIsAnError TestATransportReachesEachAnnouncedRate TestBanStatesAreSmall \
@@ -95,6 +95,7 @@ lint: ## run vet for 64 and 32 bits, and staticcheck; build without SQLite; read
 
 long: ## test what takes minutes: whole forms of random tests, the measuring programs
 	@$(STAGE) 'long tests' go test -vet=off -run '$(LONG)' ./cmd/weir
+	@$(STAGE) 'counts with race detector' env CGO_ENABLED=1 go test -race -short -vet=off -p 4 -parallel 4 -timeout 20m -run '$(COUNTED)' $(COUNTING)
 	@$(STAGE) 'whole forms' go test -vet=off -p 4 -timeout 30m $(SHORTER)
 	@$(STAGE) 'nginx import' env WEIR_TIMES=33 go test -vet=off -run 'TestRulesDecideAsNginx$$' ./cmd/weir/internal/nginx
 	@$(STAGE) 'test bench' go test -short -vet=off -timeout 20m ./bench/...
