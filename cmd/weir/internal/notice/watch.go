@@ -25,6 +25,7 @@ func (n *Notices) Decided(o *layer.Observation) {
 			f := &found.list[j]
 			used := int64(unknown)
 			switch {
+			case d.Allowed && o.Op == weir.OpRecord && d.Limit == weir.MaxCount: // kept for an engine that is away
 			case len(requests) == 1 && found.all == 1,
 				d.Allowed && int(d.LimitIndex) == f.at && d.Rule == q.Rule.Name() && d.Key == q.Key:
 				if used = usedOf(d); d.Limit <= 0 || d.Limit >= weir.MaxCount || !reached(used, d.Limit, thresholds[0]) {

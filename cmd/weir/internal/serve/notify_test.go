@@ -183,11 +183,16 @@ func TestAThresholdReachedInAnOutageIsToldAfterIt(t *testing.T) {
 	if err := d.post(context.Background(), "/v1/record", `{"rule":"told","key":"at once","cost":960}`); err != nil {
 		t.Error(err)
 	}
+	time.Sleep(300 * time.Millisecond) // then the next call goes to the engine, which does not answer
+	if err := d.post(context.Background(), "/v1/record", `{"rule":"told","key":"unanswered","cost":960}`); err != nil {
+		t.Error(err)
+	}
 	if k, atOnce := h.told("k"), h.told("at once"); len(k)+len(atOnce) > 0 {
 		t.Errorf("while Redis is away: told %v and %v", k, atOnce)
 	}
 	redis.Cont()
 	h.want(t, "at once", 80, 95)
+	h.want(t, "unanswered", 80, 95)
 	for end := time.Now().Add(30 * time.Second); d.remaining("k", 0) != 20 && time.Now().Before(end); {
 		time.Sleep(20 * time.Millisecond)
 	}
