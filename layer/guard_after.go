@@ -25,24 +25,28 @@ func (g *Guarded) keep(call weir.Call, counted weir.Counted, cause error) (weir.
 	case counted == weir.CountedNo:
 		return g.keepDebt(call), nil
 	case call.Identity != "" && g.owed.settle(call):
-		return weir.Answer{Decision: admitted(call)}, nil
+		return g.noted(call), nil
 	}
 	g.counts.lost.Add(costOf(call))
 	return weir.Answer{}, &OutageError{call.Op, counted, cause}
 }
 
-// keepDebt notes a record that the engine has not counted, and under Local also in process, where decisions are made
-// meanwhile.
+// keepDebt notes a record that the engine has not counted.
 func (g *Guarded) keepDebt(call weir.Call) weir.Answer {
-	kept := weir.Answer{Decision: admitted(call)}
-	if g.policy(call.Requests) == Local {
-		if a, err := g.local.do(call); err == nil {
-			kept = a
-		}
-		g.counts.local.Add(1)
-	}
+	kept := g.noted(call)
 	g.owed.add(call, 1)
 	return kept
+}
+
+// noted notes a record under Local also in process, where decisions are made meanwhile.
+func (g *Guarded) noted(call weir.Call) weir.Answer {
+	if g.policy(call.Requests) == Local {
+		g.counts.local.Add(1)
+		if a, err := g.local.do(call); err == nil {
+			return a
+		}
+	}
+	return weir.Answer{Decision: admitted(call)}
 }
 
 // isForgotten reports whether the engine may have forgotten the identity of a queued call, so that it could count it twice.
