@@ -71,7 +71,7 @@ build: ## build the program: bin/weir
 
 # -short: random tests draw fewer rounds, because the race detector makes a round five to ten times as slow. -p 4: some
 # packages mostly wait for servers. atexit_sleep_ms: otherwise each program that a test starts takes a second to exit.
-test: deps ## run the tests of all modules; five minutes on two cores
+test: deps ## run the tests of all modules; eight minutes on two cores
 	@$(STAGE) --begin
 	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 go test -race -short -vet=off -p 4 -parallel 4 -timeout 20m -skip '$(COUNTED)' $(RACE)
 	@$(STAGE) 'test counts' go test -short -vet=off -p 4 -timeout 20m -run '$(COUNTED)' $(COUNTING)
